@@ -52,9 +52,9 @@ class File {
   // Errors: those of MappedFile::Open; InvalidArgument naming the byte offset, key or tensor that is wrong (bad magic,
   //         version, counts past the end, nested arrays, duplicate or empty names, unsupported types, misaligned or
   //         overlapping data, ...).
-  static StatusOr<std::unique_ptr<File>> Open(const std::string& path);
+  static base::StatusOr<std::unique_ptr<File>> Open(const std::string& path);
   // The same on bytes in memory, which must outlive the result (fuzzing, tests).
-  static StatusOr<std::unique_ptr<File>> Parse(std::span<const uint8_t> bytes);
+  static base::StatusOr<std::unique_ptr<File>> Parse(std::span<const uint8_t> bytes);
 
   uint32_t version() const;
   size_t alignment() const;
@@ -62,11 +62,11 @@ class File {
   const std::vector<Tensor>& tensors() const;   // in file order
 
   // Typed access. Get* : NotFound when absent, InvalidArgument when of another type or out of T's range; both name the key.
-  StatusOr<int64_t> GetInt(std::string_view key) const;      // any integer type
-  StatusOr<double> GetFloat(std::string_view key) const;     // f32 or f64; finite
-  StatusOr<std::string_view> GetString(std::string_view key) const;
-  StatusOr<bool> GetBool(std::string_view key) const;
-  StatusOr<const Array*> GetArray(std::string_view key) const;
+  base::StatusOr<int64_t> GetInt(std::string_view key) const;      // any integer type
+  base::StatusOr<double> GetFloat(std::string_view key) const;     // f32 or f64; finite
+  base::StatusOr<std::string_view> GetString(std::string_view key) const;
+  base::StatusOr<bool> GetBool(std::string_view key) const;
+  base::StatusOr<const Array*> GetArray(std::string_view key) const;
   bool Has(std::string_view key) const;
 
   // The tensor called `name`, or nullptr.
