@@ -1,0 +1,50 @@
+// StateBuilder: how memory/service and compaction reach the engine without knowing it.
+// engine/runtime implements it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/kv/segment.h"
+
+namespace kvasir::kv {
+
+// One message of a conversation.
+struct BuilderTurn {
+  int64_t turn = 0;
+  std::string user_text;
+  std::string assistant_text;             // as streamed
+  std::vector<int32_t> assistant_tokens;  // ids of the reply; empty: tokenize assistant_text
+};
+
+// A conversation to be made into an exact state behind the canonical base.
+struct BuilderSession {
+  std::string date;                // "2026-12-01": the session's date line
+  std::vector<BuilderTurn> turns;  // in order
+};
+
+class StateBuilder {
+ public:
+  virtual ~StateBuilder() = default;
+
+  // The model states are made for.
+  virtual ModelId model_id() const = 0;
+  virtual BuildId build_id() const = 0;
+  // Tokens of the canonical base: a memory's first token sits at this position.
+  virtual int64_t base_tokens() const = 0;
+  virtual int64_t context_tokens_max() const = 0;
+
+  // Prefills [base][date line][turns] at lowest priority and returns the state of what follows the
+  // base (local positions from base_tokens()). Blocks until done; yields to chat at layer
+  // boundaries; stops soon after *cancelled is true. Errors: Cancelled, InvalidArgument reason
+  // CONTEXT_LENGTH_EXCEEDED (says both lengths), ResourceExhausted, Unavailable.
+  virtual base::StatusOr<std::shared_ptr<const KvSegment>> Build(
+      const BuilderSession& session, const std::atomic<bool>& cancelled) = 0;
+};
+
+}  // namespace kvasir::kv
