@@ -31,11 +31,16 @@ struct TypeInfo {
 // The description of `type`. REQUIRES: a value of the enumeration.
 const TypeInfo& Info(TensorType type);
 
-// ggml's name for any type id it has defined ("IQ4_XS"), or "" for an unknown id. For error messages.
+// Whether `id` is a value of TensorType.
+bool IsSupportedTypeId(uint32_t id);
+
+// ggml's name for any type id it has defined ("IQ4_XS"), or "" for an unknown id. For error
+// messages.
 std::string_view NameOfTypeId(uint32_t id);
 
-// Writes the `elements` values of the blocks at `blocks` to `out` [elements] as float32, bit-exact with ggml's
-// dequantization (no fused multiply-add). REQUIRES: elements is a multiple of the block size.
+// Writes the `elements` values of the blocks at `blocks` to `out` [elements] as float32, bit-exact
+// with ggml's dequantization (no fused multiply-add). REQUIRES: elements is a multiple of the block
+// size.
 void Dequantize(TensorType type, const uint8_t* blocks, int64_t elements, float* out);
 
 }  // namespace kvasir::gguf
