@@ -176,6 +176,7 @@ class Backend {
     int64_t slots = 0;
     const std::byte* raw_keys = nullptr;  // [slots, k_width]
     const std::byte* values = nullptr;    // [slots, v_width]
+    bool keep_raw = false;  // the pages are tail pages: the raw keys are written to them too
   };
   virtual void Mount(const MountParams& params) = 0;
 
