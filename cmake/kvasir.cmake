@@ -47,12 +47,14 @@ endfunction()
 
 # kvasir_fuzz(NAME SOURCES … DEPS … CORPUS dir): a libFuzzer target where KVASIR_FUZZ is on; everywhere else a test
 # (label fuzz) that replays the committed corpus through the same entry point.
+file(WRITE ${CMAKE_BINARY_DIR}/fuzz_targets.txt "")
 function(kvasir_fuzz name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPS" ${ARGN})
   if(KVASIR_FUZZ)
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE kvasir_flags ${ARG_DEPS})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    file(APPEND ${CMAKE_BINARY_DIR}/fuzz_targets.txt "${name} ${ARG_CORPUS}\n")  # read by ./dev fuzz
   else()
     add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
     target_link_libraries(${name} PRIVATE kvasir_flags ${ARG_DEPS})
