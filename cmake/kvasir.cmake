@@ -16,6 +16,10 @@ if(KVASIR_SANITIZE)
   target_compile_options(kvasir_flags INTERFACE -fsanitize=${KVASIR_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(kvasir_flags INTERFACE -fsanitize=${KVASIR_SANITIZE})
 endif()
+if(KVASIR_FUZZ)  # libFuzzer's coverage in all own code; its main only in the targets (kvasir_fuzz)
+  target_compile_options(kvasir_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(kvasir_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # kvasir_module(NAME SOURCES a.cc … [DEPS target …]): the library of one module (one row of the include table).
 function(kvasir_module name)
