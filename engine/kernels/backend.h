@@ -139,6 +139,10 @@ class Backend {
   virtual KvType kv_type() const = 0;
 
   virtual std::unique_ptr<Buffer> Allocate(size_t bytes) = 0;
+  // Overwrites `bytes` bytes of backend memory with zeros.
+  virtual void Zero(std::byte* data, size_t bytes) = 0;
+  // Copies `bytes` bytes of backend memory to host memory.
+  virtual void Download(const std::byte* data, size_t bytes, std::byte* out) = 0;
   virtual std::unique_ptr<Activations> AllocateActivations(int64_t rows_max,
                                                            int64_t columns_max) = 0;
   // Repacks a 2-D tensor for Linear. The tensor's file data is not referred to afterwards.

@@ -88,7 +88,7 @@ class Model {
   std::unique_ptr<State> state_;
 };
 
-// SHA-256 over names, types, shapes and data of all tensors, and all metadata outside "tokenizer."
+// SHA-256 over names, types, shapes and data of all tensors, in file order. Reads the whole file.
 // and "general.".
 base::Digest WeightsDigest(const gguf::File& file);
 

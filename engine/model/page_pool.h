@@ -47,6 +47,8 @@ class PagePool {
     std::vector<std::unique_ptr<kernels::Buffer>> buffers;  // every page ever made
     std::vector<std::byte*> idle;
   };
+  // Gives the idle pages of `shelf` back to the backend. REQUIRES: mutex_ held.
+  void FreeIdle(Shelf& shelf);
   Shelf& shelf(PageKind kind) { return shelves_[static_cast<int>(kind)]; }
 
   kernels::Backend& backend_;

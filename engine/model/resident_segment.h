@@ -35,7 +35,7 @@ class ResidentSegment {
   int64_t logical_tokens() const { return logical_tokens_; }
   int64_t slots() const { return logical_tokens_; }  // per head
   size_t bytes() const;
-  std::span<const std::byte* const> pages() const { return pages_; }
+  std::span<const std::byte* const> pages() const { return {pages_.data(), pages_.size()}; }
   int64_t page_first() const { return first_local_ / kernels::kPageSlots; }
 
  private:
@@ -44,7 +44,7 @@ class ResidentSegment {
   base::Digest digest_;
   int64_t first_local_ = 0;
   int64_t logical_tokens_ = 0;
-  std::vector<const std::byte*> pages_;
+  std::vector<std::byte*> pages_;
 };
 
 // A segment at logical positions [begin, begin + logical_tokens). Its frame is begin −

@@ -64,6 +64,8 @@ class Tail {
   int64_t page_first() const { return first_position_ / kernels::kPageSlots; }
 
  private:
+  void ReleasePagesFrom(size_t first);
+
   PagePool& pool_;
   const int64_t first_position_;
   std::vector<int32_t> tokens_;
