@@ -35,6 +35,9 @@ Status FromErrno(std::string_view doing, const std::string& path) {
   return Unavailable("{} {}: {}", doing, path, text);
 }
 
+// Opening a FIFO without O_NONBLOCK waits for its writer; for regular files the flag means nothing.
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
 StatusOr<size_t> RegularFileSize(int fd, const std::string& path) {
   struct stat info;
   if (::fstat(fd, &info) != 0) return FromErrno("cannot stat", path);
@@ -45,7 +48,7 @@ StatusOr<size_t> RegularFileSize(int fd, const std::string& path) {
 }  // namespace
 
 StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor fd(::open(path.c_str(), kReadFlags));
   if (fd.get() < 0) return FromErrno("cannot open", path);
   KVASIR_ASSIGN_OR_RETURN(const size_t size, RegularFileSize(fd.get(), path));
   const uint8_t* data = nullptr;
@@ -71,7 +74,7 @@ void MappedFile::Release(size_t offset, size_t size) const {
 }
 
 StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor fd(::open(path.c_str(), kReadFlags));
   if (fd.get() < 0) return FromErrno("cannot open", path);
   KVASIR_ASSIGN_OR_RETURN(const size_t size, RegularFileSize(fd.get(), path));
   if (size > bytes_max) {

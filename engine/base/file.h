@@ -35,8 +35,9 @@ class MappedFile {
 // Errors: NotFound, PermissionDenied, InvalidArgument (too long, or no regular file), Unavailable.
 StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max);
 
-// Replaces `path` by `contents`: written beside it, synced, renamed, directory synced. Mode 0600. After an error the old
-// file is still there. Errors: Unavailable.
+// Replaces `path` by `contents`: written beside it, synced, renamed, directory synced. Mode 0600.
+// After an error the old file is still there (after a failed directory sync: the old or the new).
+// Errors: NotFound (no such directory), PermissionDenied, Unavailable.
 Status WriteFileDurably(const std::string& path, std::string_view contents);
 
 }  // namespace kvasir::base
