@@ -1,0 +1,95 @@
+// Sequence: the live attention state of one conversation: mounts, then a tail that grows, and the
+// context chain over both. It outlives a turn: its owner keeps it and submits the next turn to it.
+//
+// The engine may *evict* an idle sequence when pages run short. An evicted sequence stays evicted:
+// its owner makes a new one and restores it from stored parts, or computes it again. Dropping the
+// last reference frees its pages.
+//
+// Threads: the public methods may be called concurrently; everything else is the engine's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/base/digest.h"
+#include "engine/kv/identity.h"
+#include "engine/model/page_pool.h"
+#include "engine/model/resident_segment.h"
+#include "engine/model/tail.h"
+
+namespace kvasir::runtime {
+
+// A segment in the engine's memory, ready to be mounted, with what the context chain needs of it.
+struct MountableSegment {
+  std::shared_ptr<model::PagePool> pool;  // declared first: outlives `resident`
+  std::shared_ptr<const model::ResidentSegment> resident;
+  std::vector<int32_t> tokens;
+  base::Digest parent_id;   // of the stored segment
+  base::Digest context_id;  // of the stored segment
+};
+
+// A mountable segment and the logical position of its first token.
+struct SequenceMount {
+  std::shared_ptr<const MountableSegment> segment;
+  int64_t begin = 0;
+  int64_t end() const { return begin + segment->resident->logical_tokens(); }
+};
+
+// The chain after a token and after a mount. Tokens are added one at a time, so that chunks do not
+// matter; a segment that stands where it was built (frame 0 behind its own parent) counts as its
+// tokens, because attending to it gives the same bytes as computing them.
+void ExtendChain(kv::ContextChain& chain, int64_t position, int32_t token);
+void ExtendChain(kv::ContextChain& chain, const SequenceMount& mount);
+
+class Sequence {
+ public:
+  // What an owner may ask at any time; while `running` it changes from step to step.
+  struct View {
+    bool resident = false;       // false: evicted, for good
+    bool running = false;        // a request is queued or runs
+    int64_t first_position = 0;  // of the tail
+    int64_t end = 0;             // of the tail
+    base::Digest context_id;     // chain after the tail's last token
+  };
+  View view() const;
+  bool resident() const { return view().resident; }
+  // Ids of the tokens in the tail, in order; empty when evicted. Copies.
+  std::vector<int32_t> tokens() const;
+  // Mounts, in order of position; empty when evicted. Copies.
+  std::vector<SequenceMount> mounts() const;
+
+ private:
+  friend class Engine;
+  friend class PageReclaimer;
+  friend class StepRunner;
+
+  Sequence(std::shared_ptr<model::PagePool> pool, const kv::ModelId& model_id,
+           int64_t first_position, std::vector<SequenceMount> mounts);
+
+  int64_t end() const { return first_position_ + static_cast<int64_t>(tokens_.size()); }
+  // The engine's thread writes under the lock and reads without it.
+  void AddTokens(std::span<const int32_t> tokens);
+  void Truncate(int64_t end);  // tokens_, chain_ and the tail
+  void DropTail();             // pages go, tokens stay: preemption
+  void Evict();                // everything goes
+  const base::Digest& ContextAt(int64_t position) const {
+    return chain_[static_cast<size_t>(position - first_position_)].id();
+  }
+
+  const std::shared_ptr<model::PagePool> pool_;
+  const int64_t first_position_;
+  mutable std::mutex mutex_;
+  bool evicted_ = false;
+  bool running_ = false;
+  std::vector<SequenceMount> mounts_;
+  std::vector<model::Mount> model_mounts_;  // the same, as the model takes them
+  std::vector<int32_t> tokens_;             // of the tail; kept when a preempted tail is dropped
+  std::vector<kv::ContextChain> chain_;     // [tokens_ + 1] after the mounts and after each token
+  std::unique_ptr<model::Tail> tail_;       // holds a prefix of tokens_; null: evicted
+  uint64_t last_use_ = 0;                   // the engine's use counter
+};
+
+}  // namespace kvasir::runtime
