@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstring>
 #include <string>
 
 #include "engine/gguf/parse.h"
@@ -65,7 +66,21 @@ StatusOr<bool> ReadBool(Reader& reader, std::string_view what) {
   return value == 1;
 }
 
-// Reads `count` elements with `read`. REQUIRES: count is checked against the bytes left.
+// The next `count` values of type Stored, as Widened. REQUIRES: count is checked against the bytes
+// left.
+template <typename Stored, typename Widened>
+StatusOr<Value> ReadNumbers(Reader& reader, std::string_view what, uint64_t count) {
+  KVASIR_ASSIGN_OR_RETURN(const auto bytes, reader.ReadBytes(what, count * sizeof(Stored)));
+  std::vector<Widened> values(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    Stored value;
+    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    values[i] = static_cast<Widened>(value);
+  }
+  return Value(Array{std::move(values)});
+}
+
+// As ReadNumbers, with `read` for each element.
 template <typename T, typename Read>
 StatusOr<Value> ReadElements(uint64_t count, Read read) {
   std::vector<T> values;
@@ -75,11 +90,6 @@ StatusOr<Value> ReadElements(uint64_t count, Read read) {
     values.push_back(value);
   }
   return Value(Array{std::move(values)});
-}
-
-template <typename Stored, typename Widened>
-StatusOr<Value> ReadNumbers(Reader& reader, std::string_view what, uint64_t count) {
-  return ReadElements<Widened>(count, [&] { return ReadAs<Stored, Widened>(reader, what); });
 }
 
 StatusOr<Value> ReadArrayOf(Reader& reader, std::string_view what, uint32_t type, uint64_t count) {
