@@ -49,6 +49,18 @@ function(kvasir_test name)
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
+# kvasir_python_test(NAME LABEL l SCRIPT file [ARGS …] [TIMEOUT s]): a Python script whose exit status decides. It runs in
+# the repository root with the packages of tests/requirements.txt (.venv, made by ./dev test).
+function(kvasir_python_test name)
+  cmake_parse_arguments(ARG "" "LABEL;SCRIPT;TIMEOUT" "ARGS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_SCRIPT} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
 # kvasir_fuzz(NAME SOURCES … DEPS … CORPUS dir): a libFuzzer target where KVASIR_FUZZ is on; everywhere else a test
 # (label fuzz) that replays the committed corpus through the same entry point.
 file(WRITE ${CMAKE_BINARY_DIR}/fuzz_targets.txt "")
