@@ -19,7 +19,7 @@ struct RopeOptions {
   bool interleaved = false;  // pairs (2i, 2i+1) when true, else (i, i + rotated/2)
   double base = 10000.0;
   double scale = 1.0;          // positions are multiplied by it (linear scaling: 1/factor)
-  std::vector<float> factors;  // [rotated/2], each frequency is divided by it; empty: ones
+  std::vector<float> factors = {};  // [rotated/2], each frequency is divided by it; empty: ones
   int64_t positions_max = 0;   // table covers positions [0, positions_max)
 };
 
