@@ -19,6 +19,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/rng.h"
 #include "engine/base/status.h"
+#include "engine/kv/seal.h"
 #include "engine/kv/segment.h"
 
 namespace kvasir::kv {
@@ -28,7 +29,6 @@ inline constexpr int kChunkTokensMax = 256;
 inline constexpr int kChunkLayersMax = 8;
 
 using SegmentId = std::array<uint8_t, 16>;  // server-made, random
-using DataKey = std::array<uint8_t, 32>;
 
 // A segment in its stored form. The header is sealed too (it holds token ids): in clear it has only
 // version, id, salt, sizes.

@@ -7,8 +7,14 @@
 #include <vector>
 
 #include "engine/base/digest.h"
+#include "engine/base/status.h"
 
 namespace kvasir::kv {
+
+inline constexpr int kLayersMax = 1024;
+inline constexpr int kKvHeadsMax = 1024;
+inline constexpr int kWidthMax = 65536;
+inline constexpr int kRopeKindsMax = 64;
 
 enum class StreamKind : uint8_t { kFull = 0, kSlidingWindow = 1 };
 
@@ -39,6 +45,10 @@ struct Geometry {
   std::vector<Stream> layers;
   std::vector<RopeKind> ropes;
 
+  // Whether a model can have this geometry: at least one layer and head, every number within the
+  // bounds above, RoPE references that exist and fit. Errors: InvalidArgument (names layer and
+  // number).
+  base::Status Validate() const;
   // Bytes of one token's raw keys and values at `element_bytes` an element, all layers.
   int64_t TokenBytes(int element_bytes) const;
   base::Digest Digest() const;

@@ -40,7 +40,8 @@ class ContextChain {
  public:
   // The empty context of a model.
   explicit ContextChain(const ModelId& model);
-  // The chain after `tokens` at consecutive logical positions from `first_position`.
+  // The chain after `tokens` at consecutive logical positions from `first_position`. One link a
+  // token: however the tokens are split over calls, the id is the same.
   ContextChain& AddTokens(int64_t first_position, std::span<const int32_t> tokens);
   // The chain after a mount: the digest of its state, the frame and logical range it stands at, and
   // the digest of its slot mask (all zero bytes when nothing is masked).

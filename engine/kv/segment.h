@@ -19,6 +19,10 @@
 
 namespace kvasir::kv {
 
+inline constexpr size_t kSegmentTokensMax = size_t{1} << 21;
+inline constexpr size_t kSegmentBytesMax = size_t{1} << 35;
+inline constexpr size_t kBuildIdBytesMax = 1024;
+
 enum class ElementType : uint8_t { kF16 = 0, kF32 = 1 };
 inline constexpr int ElementBytes(ElementType type) { return type == ElementType::kF16 ? 2 : 4; }
 
@@ -28,8 +32,8 @@ struct HeadSlots {
   std::vector<std::byte> keys;    // [slots, k_width] ElementType, before rotation
   std::vector<std::byte> values;  // [slots, v_width] ElementType
   std::vector<float> beta;        // [slots], or empty
-  std::vector<int32_t>
-      positions;  // [slots] local positions ascending, or empty: first_position + i
+  // [slots] local positions, strictly ascending; or empty: first_position + i.
+  std::vector<int32_t> positions;
 
   bool operator==(const HeadSlots&) const = default;
 };
@@ -46,22 +50,26 @@ struct TurnRange {
 struct SegmentInfo {
   ModelId model_id;
   BuildId build_id;
-  base::Digest context_id;     // ContextChain after the last token
-  base::Digest parent_id;      // ContextChain before the first token
-  int64_t first_position = 0;  // local position of the first token
-  std::vector<int32_t>
-      tokens;  // ids of the logical tokens, in order; its size is the logical length
+  base::Digest context_id;       // ContextChain after the last token
+  base::Digest parent_id;        // ContextChain before the first token
+  int64_t first_position = 0;    // local position of the first token
+  std::vector<int32_t> tokens;   // ids of the logical tokens, in order; size = logical length
   std::vector<TurnRange> turns;  // ascending, disjoint
   ElementType element_type = ElementType::kF16;
   bool operator==(const SegmentInfo&) const = default;
 };
 
+// Errors: InvalidArgument (no tokens or more than kSegmentTokensMax; positions past 2^31; turn
+// ranges not ascending, empty or outside the tokens; build_id too long; unknown element type).
+base::Status ValidateInfo(const SegmentInfo& info);
+
 class KvSegment {
  public:
-  // Takes the arrays. `heads` is layer-major: heads[layer_first_head + kv_head].
-  // Errors: InvalidArgument (an array's size does not follow from geometry and slots; positions not
-  // ascending; turn ranges
-  //         outside the tokens; names layer and head).
+  // Takes the arrays. `heads` is layer-major: heads[layer_first_head + kv_head]. Positions that are
+  // first_position + i are dropped, so that equal states are equal objects.
+  // Errors: InvalidArgument (geometry or info not valid; an array's size does not follow from
+  // geometry and slots; more slots than tokens; positions not strictly ascending or outside the
+  // logical range; beta NaN or +infinity; over kSegmentBytesMax; names layer and head).
   static base::StatusOr<std::shared_ptr<const KvSegment>> Create(Geometry geometry,
                                                                  SegmentInfo info,
                                                                  std::vector<HeadSlots> heads);
@@ -96,8 +104,9 @@ std::shared_ptr<const KvSegment> Slice(const KvSegment& segment, int32_t begin, 
                                        const base::Digest& context_id);
 
 // Exact segments that follow each other without a gap (first_position and parent_id chain) as one.
-// Errors: InvalidArgument (empty list, not exact, different model, gap, broken chain; names the
-// index).
+// A turn cut at a seam becomes one range again. build_id is the first part's: where parts differ,
+// the whole counts as made by the earliest build. Errors: InvalidArgument (empty list, not exact,
+// different model, gap, broken chain; names the index).
 base::StatusOr<std::shared_ptr<const KvSegment>> Join(
     std::span<const std::shared_ptr<const KvSegment>> parts);
 
