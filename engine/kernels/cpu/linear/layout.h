@@ -40,34 +40,34 @@ enum class Format : int {
   kQ6_K,
 };
 
-constexpr bool IsInteger(Format f) { return f >= Format::kQ4_0; }
-constexpr bool HasSuperBlocks(Format f) { return f >= Format::kQ4_K; }
-constexpr bool HasMinimum(Format f) {
+static constexpr bool IsInteger(Format f) { return f >= Format::kQ4_0; }
+static constexpr bool HasSuperBlocks(Format f) { return f >= Format::kQ4_K; }
+static constexpr bool HasMinimum(Format f) {
   return f == Format::kQ4_1 || f == Format::kQ5_1 || f == Format::kQ4_K || f == Format::kQ5_K;
 }
-constexpr bool HasFifthBit(Format f) {
+static constexpr bool HasFifthBit(Format f) {
   return f == Format::kQ5_0 || f == Format::kQ5_1 || f == Format::kQ5_K;
 }
 // The stored unsigned integer is w + 2^OffsetLog2; 0 for none.
-constexpr int OffsetLog2(Format f) {
+static constexpr int OffsetLog2(Format f) {
   return f == Format::kQ4_0 ? 3 : f == Format::kQ5_0 ? 4 : f == Format::kQ6_K ? 5 : 0;
 }
 
 // Bytes of the integers of one block of a panel. REQUIRES: IsInteger.
-constexpr int QuantBytes(Format f) {
+static constexpr int QuantBytes(Format f) {
   return f == Format::kQ8_0 ? 512 : f == Format::kQ6_K ? 384 : HasFifthBit(f) ? 320 : 256;
 }
 // Bytes of the scales of one block, or of one super-block. REQUIRES: IsInteger.
-constexpr int ScaleBytes(Format f) {
+static constexpr int ScaleBytes(Format f) {
   return f == Format::kQ6_K ? 288 : HasSuperBlocks(f) ? 256 : HasMinimum(f) ? 64 : 32;
 }
 
 // Bytes of a panel of `k` columns: its integers (or floats), and its scales.
-constexpr int64_t PanelQuantBytes(Format f, int64_t k) {
+static constexpr int64_t PanelQuantBytes(Format f, int64_t k) {
   if (!IsInteger(f)) return k * kPanel * (f == Format::kF32 ? 4 : 2);
   return k / kBlock * QuantBytes(f);
 }
-constexpr int64_t PanelScaleBytes(Format f, int64_t k) {
+static constexpr int64_t PanelScaleBytes(Format f, int64_t k) {
   if (!IsInteger(f)) return 0;
   return k / (HasSuperBlocks(f) ? kBlock * kSuperBlocks : kBlock) * ScaleBytes(f);
 }
