@@ -64,6 +64,8 @@ enum class ChatFamily {
 
 class ChatTemplate {
  public:
+  struct Layout;  // how a family writes a turn
+
   // `tokenizer` must outlive the result.
   // Errors: NotFound (the file has no tokenizer.chat_template), Unimplemented (a template of no
   // known family; the message
@@ -115,9 +117,9 @@ class ChatTemplate {
 
   const Tokenizer* tokenizer_;
   ChatFamily family_;
+  const Layout* layout_ = nullptr;  // of the family
   std::optional<std::string> default_system_;
   int32_t end_of_turn_ = -1;
-  bool writes_bos_ = false;
 };
 
 // The text of all segments.

@@ -36,9 +36,14 @@ struct TextPart {
 class Tokenizer {
  public:
   // Works for vocabulary-only files. Keeps no reference to `file`.
-  // Errors: those of ReadVocabulary.
+  // Errors: those of ReadVocabulary and of the other Create.
   static base::StatusOr<std::unique_ptr<Tokenizer>> Create(const gguf::File& file);
-  // Errors: those of CheckVocabulary.
+  // Errors: InvalidArgument naming the key and the entry: no tokens or more than kTokensMax; sizes
+  // that differ; a text longer
+  //         than kTokenBytesMax or given to two tokens; scores that are not finite; byte tokens
+  //         that are not "<0x00>" to
+  //         "<0xFF>"; ids outside the vocabulary; add_bos without bos; merges that do not join two
+  //         tokens to a third, that repeat, or that make a control or unknown token.
   static base::StatusOr<std::unique_ptr<Tokenizer>> Create(Vocabulary vocabulary);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;

@@ -1,5 +1,4 @@
-// Vocabulary: the tokenizer section of a model file as plain data, checked: every size, id and
-// score is in range, every text is unique, every merge joins two tokens to a third.
+// Vocabulary: the tokenizer section of a model file as plain data.
 //
 // Threads: plain data.
 #pragma once
@@ -8,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/digest.h"
@@ -55,18 +55,10 @@ struct Vocabulary {
 };
 
 // Reads the tokenizer.* keys of `file`. Missing token types mean kNormal. Copies; needs no tensors.
-// Errors: InvalidArgument, NotFound naming the key (missing, of another type, another length than
-// the tokens, an id or
-//         type out of range, an unknown algorithm or pre-tokenizer), and those of CheckVocabulary.
+// That the entries fit together is checked by Tokenizer::Create. Errors: InvalidArgument, NotFound
+// naming the key (missing, of another type, another length than the tokens, an id or
+//         type out of range, an unknown algorithm or pre-tokenizer).
 base::StatusOr<Vocabulary> ReadVocabulary(const gguf::File& file);
-
-// Errors: InvalidArgument naming the key and the entry: no tokens or more than kTokensMax; sizes
-// that differ; a text
-//         longer than kTokenBytesMax or given to two tokens; scores that are not finite; byte
-//         tokens that are not
-//         "<0x00>".."<0xFF>"; ids outside the vocabulary; add_bos without bos; merges that do not
-//         join two tokens to a third, that repeat, or that make a control or unknown token.
-base::Status CheckVocabulary(const Vocabulary& vocabulary);
 
 // Identity of the mapping text <-> ids: over everything in `vocabulary`.
 base::Digest DigestOf(const Vocabulary& vocabulary);
