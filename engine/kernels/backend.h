@@ -85,8 +85,8 @@ struct SequenceRows {
   int64_t first_row = 0;
   int64_t rows = 0;
   int64_t first_position = 0;  // logical position of the first row
-  std::span<const Span>
-      spans = {};  // all that the sequence can see; dense spans do not overlap; host memory
+  std::span<const Span> spans =
+      {};  // all that the sequence can see; dense spans do not overlap; host memory
   // The tail: the pages that receive the rows' keys and values; tail_pages[i] holds local positions
   // [(tail_page_first + i) * kPageSlots, …), local = logical (frame 0). Also named by one of
   // `spans`.

@@ -88,9 +88,9 @@ struct SparseHead {
 //
 // Dense: one slot per position of [begin, end), on the reduction grid of *logical* positions shared
 // by all dense spans of the sequence. Sparse (a compacted segment): its own slots, on a grid of
-// kSplitPositions over its own slots; rows at positions ≥ end see all of it, other rows nothing of it,
-// and a window does not cut it. A query at logical position m is rotated to m − frame before
-// it meets the span's keys; keys are never moved.
+// kSplitPositions over its own slots; rows at positions ≥ end see all of it, other rows nothing of
+// it, and a window does not cut it. A query at logical position m is rotated to m − frame before it
+// meets the span's keys; keys are never moved.
 struct Span {
   int64_t frame = 0;  // logical position − local position
   int64_t begin = 0;  // logical positions [begin, end)

@@ -18,9 +18,9 @@ struct RopeOptions {
   int rotated = 0;           // leading elements of a head that are rotated; even
   bool interleaved = false;  // pairs (2i, 2i+1) when true, else (i, i + rotated/2)
   double base = 10000.0;
-  double scale = 1.0;          // positions are multiplied by it (linear scaling: 1/factor)
+  double scale = 1.0;               // positions are multiplied by it (linear scaling: 1/factor)
   std::vector<float> factors = {};  // [rotated/2], each frequency is divided by it; empty: ones
-  int64_t positions_max = 0;   // table covers positions [0, positions_max)
+  int64_t positions_max = 0;        // table covers positions [0, positions_max)
 };
 
 class RopeTable {

@@ -135,7 +135,13 @@ Partial Softmax(float* scores, int blocks) {
   for (int b = 1; b < blocks; ++b) max = Max(Load(scores + b * kLanes), max);
   Partial partial;
   partial.max = ReduceMax(max);
-  if (partial.max == -__builtin_inff()) return partial;
+  if (partial.max == -__builtin_inff()) {  // the maximum passes over NaN
+    Vec total = Load(scores);
+    for (int b = 1; b < blocks; ++b) total = Add(total, Load(scores + b * kLanes));
+    const float any = ReduceAdd(total);
+    if (any == any) return partial;
+    partial.max = any;
+  }
   const Vec top = Set(partial.max);
   Vec sum = Set(0.0f);
   for (int b = 0; b < blocks; ++b) {
@@ -149,7 +155,8 @@ Partial Softmax(float* scores, int blocks) {
 
 void Merge(const Partial& later, const float* later_out, int v_stride, Partial& into,
            float* into_out) {
-  const float max = later.max > into.max ? later.max : into.max;
+  const bool is_nan = later.max != later.max;
+  const float max = is_nan || later.max > into.max ? later.max : into.max;
   float differences[kLanes] = {into.max - max, later.max - max};
   Store(differences, Exp(Load(differences)));
   const Vec old_weight = Set(differences[0]);

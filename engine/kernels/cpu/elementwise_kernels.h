@@ -1,5 +1,6 @@
 // The elementwise and normalising loops of a path, written once. Included inside an anonymous
 // namespace by each path file, after its simd_*.h.
+#pragma once
 
 // The first n lanes from p, the others zero.
 inline Vec LoadFirst(const float* p, int n) {

@@ -1,5 +1,6 @@
 // Sixteen float lanes in two AVX2 registers. Included inside an anonymous namespace by one path
 // file; contracts stand in simd_generic.h.
+#pragma once
 
 struct Vec {
   __m256 lo, hi;

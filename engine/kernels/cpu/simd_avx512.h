@@ -1,5 +1,6 @@
 // Sixteen float lanes in one AVX-512 register. Included inside an anonymous namespace by one path
 // file; contracts stand in simd_generic.h.
+#pragma once
 
 struct Vec {
   __m512 v;

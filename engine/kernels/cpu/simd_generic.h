@@ -2,6 +2,7 @@
 // other simd_*.h have the same functions with the same bits.
 //
 // Sources: IEEE 754-2008 (binary16; conversions round to nearest even, as F16C does).
+#pragma once
 
 struct Vec {
   float lane[16];
