@@ -3,6 +3,7 @@
 //
 // Lanes are slots in the scores and elements of a value in the output: no sum is split over lanes
 // except the softmax's, over position mod 16.
+#pragma once
 
 inline constexpr int kPageTile = 64;  // kPageSlots
 
