@@ -53,7 +53,8 @@ KVASIR_INLINE void BlockIntegers(const Chunk& chunk, const Rows& rows, int b, __
     for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        sum[r] = _mm512_madd_epi16(
+        sum[r] = _mm512_dpwssd_epi32(
+            _mm512_setzero_si512(),
             Broadcast32(rows.blocks[r * rows.block_stride + b].negative_pairs[half]), offsets);
       }
       AddProducts<R, 4>(w + half * 256, q + half * 16, rows.q_stride, sum);
