@@ -62,8 +62,9 @@ std::vector<float> Dequantized(const gguf::Tensor& tensor) {
 
 double Apply(Gate gate, double a) {
   if (gate == Gate::kSilu) return a / (1 + std::exp(-a));
-  const double inner = std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a);
-  return 0.5 * a * (1 + std::tanh(inner));
+  // a/2 · (1 + tanh u), without the cancellation.
+  const double u = std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a);
+  return a / (1 + std::exp(-2 * u));
 }
 
 class ReferenceBackend final : public Backend {
