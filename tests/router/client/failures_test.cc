@@ -1,0 +1,98 @@
+// Failures of kvasir: exit status 1 for a failed request, 2 for wrong arguments, with a message
+// that says what to do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/router/client/fake_server.h"
+
+namespace kvasir::client {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Failures, AServerThatIsNotThereIsExplained) {
+  for (const char* command : {"doctor", "stats"}) {
+    const RunResult result = RunKvasir("127.0.0.1:1", {command});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr("no server answers at 127.0.0.1:1"));
+    EXPECT_THAT(result.err, HasSubstr("./dev run"));
+    EXPECT_THAT(result.err, HasSubstr("--server"));
+  }
+  EXPECT_EQ(RunKvasir("127.0.0.1:1", {"chat", "--once", "hi"}).status, 1);
+  EXPECT_EQ(RunKvasir("127.0.0.1:1", {"chat"}, "hi\n").status, 1);
+}
+
+TEST(Failures, WrongArgumentsHaveStatusTwo) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"sing"},
+                                             {"session"},
+                                             {"session", "show"},
+                                             {"chat", "--memory", "perhaps"},
+                                             {"chat", "--seed", "x"},
+                                             {"-o", "xml", "stats"},
+                                             {"stats", "--loud"}}) {
+    const RunResult result = RunKvasir("127.0.0.1:1", arguments);
+    EXPECT_EQ(result.status, 2) << testing::PrintToString(arguments);
+    EXPECT_NE(result.err, "");
+  }
+}
+
+TEST(Failures, HelpIsThereEverywhereAndHasStatusZero) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"-h"},
+                                             {"chat", "-h"},
+                                             {"session", "-h"},
+                                             {"session", "show", "-h"},
+                                             {"memory", "why", "-h"},
+                                             {"user", "erase", "-h"},
+                                             {"doctor", "-h"}}) {
+    const RunResult result = RunKvasir("127.0.0.1:1", arguments);
+    EXPECT_EQ(result.status, 0) << testing::PrintToString(arguments);
+    EXPECT_THAT(result.out, HasSubstr("Usage"));
+  }
+}
+
+TEST(Failures, WhatTheServerSaysIsPassedOnWithItsReason) {
+  FakeServer server;
+  const RunResult text = RunKvasir(server.address(), {"memory", "show", "gone"});
+  EXPECT_EQ(text.status, 1);
+  EXPECT_EQ(text.err, "kvasir: no memory gone (RESOURCE_NOT_FOUND)\n");
+  const RunResult json = RunKvasir(server.address(), {"-o", "json", "chat", "--once", "fail"});
+  EXPECT_EQ(json.status, 1);
+  EXPECT_EQ(json.out, "");
+  const auto error = nlohmann::json::parse(json.err)["error"];
+  EXPECT_EQ(error["code"], "ABORTED");
+  EXPECT_EQ(error["reason"], "SESSION_BUSY");
+}
+
+TEST(Failures, AStreamWithoutItsEndIsAFailure) {
+  FakeServer server;
+  const RunResult result = RunKvasir(server.address(), {"chat", "--once", "drop"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("without a finish event"));
+}
+
+TEST(Failures, DoctorFailsUnlessTheServerServes) {
+  FakeServer server;
+  server.state().serving = false;
+  const RunResult result = RunKvasir(server.address(), {"doctor"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("NOT_SERVING"));
+  const RunResult json = RunKvasir(server.address(), {"-o", "json", "doctor"});
+  EXPECT_EQ(json.status, 1);
+  EXPECT_EQ(json.out, "{\"health\":\"NOT_SERVING\"}\n");
+}
+
+TEST(Failures, AConversationIsNoJsonDocument) {
+  FakeServer server;
+  const RunResult result = RunKvasir(server.address(), {"-o", "json", "chat"}, "hi\n");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("--once"));
+}
+
+}  // namespace
+}  // namespace kvasir::client
