@@ -52,7 +52,7 @@ class Prompt {
   const tokenizer::Tokenizer* tokenizer_;
   const tokenizer::ChatTemplate* chat_;
   std::vector<int32_t> base_;
-  std::vector<int32_t> end_of_turn_and_closer_;
+  std::vector<int32_t> closer_;  // what the template writes behind the end of a reply
 };
 
 }  // namespace kvasir::runtime

@@ -9,6 +9,7 @@
 // top_p, min_p. Threads: one at a time (it owns scratch memory); a Sampler per thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -62,8 +63,11 @@ class Sampler {
   };
   int32_t Draw(std::span<const float> logits, float max_logit, const SamplingParams& params,
                int64_t position);
-  void KeepTopK(int32_t k);
-  void KeepTopP(double top_p);
+  static bool Likelier(const Candidate& a, const Candidate& b);
+  // Puts the likeliest `count` candidates from index `begin` on there, in order.
+  void SortFirst(size_t begin, size_t count);
+  void KeepTopK(size_t k);
+  void KeepTopP(double weight_wanted);
   void AddLogprobs(std::span<const float> logits, float max_logit, int32_t count,
                    SampledToken& token);
 

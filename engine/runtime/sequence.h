@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,10 +39,8 @@ struct SequenceMount {
   int64_t end() const { return begin + segment->resident->logical_tokens(); }
 };
 
-// The chain after a token and after a mount. Tokens are added one at a time, so that chunks do not
-// matter; a segment that stands where it was built (frame 0 behind its own parent) counts as its
-// tokens, because attending to it gives the same bytes as computing them.
-void ExtendChain(kv::ContextChain& chain, int64_t position, int32_t token);
+// The chain after a mount. A segment that stands where it was built (frame 0 behind its own parent)
+// counts as its tokens, because attending to it gives the same bytes as computing them.
 void ExtendChain(kv::ContextChain& chain, const SequenceMount& mount);
 
 class Sequence {
@@ -63,32 +62,40 @@ class Sequence {
 
  private:
   friend class Engine;
-  friend class PageReclaimer;
-  friend class StepRunner;
 
   Sequence(std::shared_ptr<model::PagePool> pool, const kv::ModelId& model_id,
            int64_t first_position, std::vector<SequenceMount> mounts);
 
-  int64_t end() const { return first_position_ + static_cast<int64_t>(tokens_.size()); }
-  // The engine's thread writes under the lock and reads without it.
-  void AddTokens(std::span<const int32_t> tokens);
-  void Truncate(int64_t end);  // tokens_, chain_ and the tail
-  void DropTail();             // pages go, tokens stay: preemption
-  void Evict();                // everything goes
+  // The rest is called on the engine's thread only, unless said otherwise.
+  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t end() const { return first_position_ + size(); }
   const base::Digest& ContextAt(int64_t position) const {
     return chain_[static_cast<size_t>(position - first_position_)].id();
   }
+  // Any thread. Marks the sequence as running. Errors: FailedPrecondition (evicted, running).
+  base::Status Claim();
+  // Any thread.
+  void Release(uint64_t use);
+  // Records tokens that the tail has already.
+  void AddTokens(std::span<const int32_t> tokens);
+  // Forgets the tokens from `end` on; pages reserved behind it go too.
+  void Truncate(int64_t end);
+  // An evicted sequence has no tail, tokens and mounts.
+  void Evict();
+  void EvictLocked();
+  bool EvictIfIdle();
+  // Any thread. When it was used last, if it is idle and holds pages or mounts.
+  std::optional<uint64_t> EvictableSince() const;
 
   const std::shared_ptr<model::PagePool> pool_;
   const int64_t first_position_;
   mutable std::mutex mutex_;
-  bool evicted_ = false;
   bool running_ = false;
   std::vector<SequenceMount> mounts_;
   std::vector<model::Mount> model_mounts_;  // the same, as the model takes them
-  std::vector<int32_t> tokens_;             // of the tail; kept when a preempted tail is dropped
+  std::vector<int32_t> tokens_;             // of the tail
   std::vector<kv::ContextChain> chain_;     // [tokens_ + 1] after the mounts and after each token
-  std::unique_ptr<model::Tail> tail_;       // holds a prefix of tokens_; null: evicted
+  std::unique_ptr<model::Tail> tail_;       // null: evicted
   uint64_t last_use_ = 0;                   // the engine's use counter
 };
 

@@ -38,13 +38,21 @@ class RuntimeStateBuilder final : public kv::StateBuilder {
                               std::vector<kv::TurnRange>& turns) const;
 
  private:
+  using Parts = std::vector<std::shared_ptr<const kv::KvSegment>>;
+  // The state of `ids` behind `before`, which stands at position 0.
+  base::StatusOr<std::shared_ptr<const kv::KvSegment>> BuildBehind(
+      const Parts& before, const std::vector<int32_t>& ids, const std::vector<kv::TurnRange>& turns,
+      const std::atomic<bool>& cancelled);
+  base::StatusOr<std::shared_ptr<const kv::KvSegment>> Attempt(
+      const Parts& before, const std::vector<int32_t>& ids, const std::vector<kv::TurnRange>& turns,
+      const std::atomic<bool>& cancelled);
   base::Status Prefill(const std::shared_ptr<Sequence>& sequence, std::vector<int32_t> prompt,
                        const std::atomic<bool>& cancelled);
 
   Engine& engine_;
   const Prompt& prompt_;
   std::mutex mutex_;
-  std::shared_ptr<const kv::KvSegment> base_;
+  std::shared_ptr<const kv::KvSegment> base_;  // under `mutex_`; null until computed
 };
 
 }  // namespace kvasir::runtime

@@ -53,7 +53,7 @@ class StopMatcher {
     std::string held;
     bool stopped = false;
   };
-  std::string PushByte(char byte);
+  void PushByte(char byte, std::string& certain);
 
   std::shared_ptr<const std::vector<Pattern>> patterns_;
   State state_;
