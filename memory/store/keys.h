@@ -26,6 +26,9 @@ struct UserKey {
   auto operator<=>(const UserKey&) const = default;
 };
 
+// The user of the server's own records (jobs that span users); no client maps to it.
+inline constexpr UserKey kSystemUser{};
+
 // 128 random bits, or a keyed hash of a name.
 struct RecordId {
   std::array<uint8_t, 16> bytes{};

@@ -116,8 +116,9 @@ class Store {
   // Applies `batch` atomically; durable once OK is returned. After an error it is whole or absent
   // (which, shows after reopening), and its segments are not visible before that.
   // Errors: InvalidArgument (a value, the batch or a segment over its bound: says both sizes; kind
-  // kSegment in a plain record), AlreadyExists (a segment id in use), NotFound (a user's key was
-  // destroyed), Unavailable (disk failed; later commits fail too until the disk is well again).
+  // kSegment in a plain record; a segment added and dropped), AlreadyExists (a segment id in use),
+  // NotFound (a user's key was destroyed), Unavailable (disk failed; later commits fail too until
+  // it is well again; after a failed sync of the log, until the store is reopened).
   virtual base::Status Commit(const Batch& batch) = 0;
 
   // Errors: NotFound, DataLoss (does not open under the user's key: damaged), Unavailable.
@@ -155,8 +156,9 @@ class Store {
   // meanwhile are the caller's to exclude. Errors: Unavailable.
   virtual base::Status DropUser(const UserKey& user) = 0;
 
-  // Removes chunks that no row names. Cost: one seek per segment. Errors: Unavailable (also after a
-  // failed commit, until a later one succeeds or the store is reopened).
+  // Removes chunks that no row names; those of a commit that failed stay until the store is
+  // reopened, when it shows whether they have a row. Cost: one seek per segment. Errors: DataLoss,
+  // Unavailable.
   virtual base::StatusOr<SweepResult> SweepOrphans() = 0;
   // Rows of `user` whose header or a chunk is missing. Reads keys only. Errors: DataLoss,
   // Unavailable.
