@@ -27,11 +27,12 @@ struct LineRange {
   int64_t position(int line) const { return sequence->first_position + row(line); }
 };
 
-// Memory of one thread; about 0.5 MB.
+// Memory of one thread; about 0.6 MB.
 struct GroupScratch {
   alignas(64) float scores[kLinesMax * kScorePitch];
   alignas(64) float queries[kTilesMax * kWidthMax * kTilePitch];
-  alignas(64) float out[kTileLines * kWidthMax];  // of the tile's unit
+  alignas(64) float out[kLinesMax * kWidthMax];    // of the unit
+  alignas(64) float wide[kPageSlots * kWidthMax];  // keys or values of a run as floats
   alignas(64) float tile[kTileLines * kPageSlots];
   alignas(64) float rotated[kWidthMax];
   alignas(64) float merged[kLinesMax * kWidthMax];
@@ -58,21 +59,30 @@ class GroupAttention {
   void RunUnit(const OrderedSpans::Unit& unit, Sink& sink);
 
  private:
+  // Lines [first, first + lines) of the group and what they see: every slot that one of them sees
+  // is in [seen_first, seen_end), every slot in [common_first, common_end) is seen by all of them.
   struct Tile {
-    int first = 0, lines = 0;          // lines of the group
-    int seen_first = 0, seen_end = 0;  // union over the lines
+    int first = 0, lines = 0;
+    int seen_first = 0, seen_end = 0;
+    int common_first = 0, common_end = 0;
+  };
+  // Elements that the kernels read: a page's own, or s_.wide.
+  struct Elements {
+    const std::byte* data = nullptr;
+    int bytes = 0;  // per element
   };
 
-  Tile TileAt(int tile) const;
   void SetSeen(const OrderedSpans::Unit& unit);
   void PackQueries(int64_t frame);
-  void ScoreRun(const Run& run, int tile);
-  void FinishTile(int run_count, int tile, Sink& sink);
-  void AddValues(int run_count, const Tile& tile);
-  void AddRun(const Run& run, int first, int end, int line, int lines);
+  Elements Widened(const std::byte* elements, int64_t count);
+  void ScoreRun(const Run& run, const Elements& keys, int tile);
+  void Softmax(Tile& tile);
+  void AddRun(const Run& run, const Elements& values, const Tile& tile);
+  void AddSlots(const Run& run, const Elements& values, int first, int end, int line, int lines);
 
   const Kernels& kernels_;
-  const KvKernels& kv_;
+  const KvKernels& stored_;  // on the pages' elements
+  const KvKernels* kv_;      // on what Widened gives
   const AttendParams& params_;
   const OrderedSpans& spans_;
   const HeadPlace place_;
@@ -80,7 +90,8 @@ class GroupAttention {
   GroupScratch& s_;
   const int k_width_;
   const int v_stride_;
-  const int tiles_;
+  const int tile_count_;
+  Tile tiles_[kTilesMax];
   bool packed_ = false;
   int64_t packed_frame_ = 0;
 };

@@ -138,21 +138,21 @@ struct FloatElement {
 template <class Element>
 void StoreRow(const float* from, int64_t n, std::byte* to) {
   auto* out = reinterpret_cast<typename Element::Type*>(to);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int left = Left(n, i);
-    typename Element::Type rounded[kLanes];
-    Element::Put(rounded, LoadFirst(from + i, left));
-    for (int j = 0; j < left; ++j) out[i + j] = rounded[j];
-  }
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Element::Put(out + i, Load(from + i));
+  if (i == n) return;
+  typename Element::Type rounded[kLanes];
+  Element::Put(rounded, LoadFirst(from + i, Left(n, i)));
+  for (int64_t j = i; j < n; ++j) out[j] = rounded[j - i];
 }
 
 template <class Element>
 void LoadRow(const std::byte* from, int64_t n, float* to) {
   const auto* in = reinterpret_cast<const typename Element::Type*>(from);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int left = Left(n, i);
-    typename Element::Type elements[kLanes] = {};
-    for (int j = 0; j < left; ++j) elements[j] = in[i + j];
-    StoreFirst(to + i, left, Element::Get(elements));
-  }
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(to + i, Element::Get(in + i));
+  if (i == n) return;
+  typename Element::Type elements[kLanes] = {};
+  for (int64_t j = i; j < n; ++j) elements[j - i] = in[j];
+  StoreFirst(to + i, Left(n, i), Element::Get(elements));
 }
