@@ -45,7 +45,7 @@ inline void ScoreBlocks(const ScoreTile& tile, int block) {
 
 template <class Element, int kLines>
 inline void ScoreLines(const ScoreTile& tile) {
-  constexpr int kBlocks = kLines == 1 ? 4 : kLines <= 3 ? 2 : 1;
+  constexpr int kBlocks = kLines == 1 ? 4 : kLines == 2 ? 2 : 1;
   int block = 0;
   for (; block + kBlocks <= tile.blocks; block += kBlocks) {
     ScoreBlocks<Element, kLines, kBlocks>(tile, block);
@@ -104,7 +104,7 @@ inline void ValueBlocks(const ValueTile& tile, int block) {
 
 template <class Element, int kLines>
 inline void ValueLines(const ValueTile& tile) {
-  constexpr int kBlocks = kLines == 1 ? 4 : kLines <= 3 ? 2 : 1;
+  constexpr int kBlocks = kLines == 1 ? 4 : kLines == 2 ? 2 : 1;
   const int blocks = tile.v_stride / kLanes;
   int block = 0;
   for (; block + kBlocks <= blocks; block += kBlocks) {
