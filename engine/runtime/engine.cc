@@ -20,7 +20,7 @@ base::Status CheckOptions(const Engine::Options& o, const model::Model::Options&
   if (o.kv_bytes == 0) return base::InvalidArgument("engine option kv_bytes is 0");
   KVASIR_RETURN_IF_ERROR(CheckAtLeastOne("step_rows_max", o.step_rows_max, m.rows_max));
   KVASIR_RETURN_IF_ERROR(CheckAtLeastOne("prefill_chunk", o.prefill_chunk, kMany));
-  KVASIR_RETURN_IF_ERROR(CheckAtLeastOne("background_chunk", o.background_chunk, o.step_rows_max));
+  KVASIR_RETURN_IF_ERROR(CheckAtLeastOne("background_chunk", o.background_chunk, kMany));
   KVASIR_RETURN_IF_ERROR(CheckAtLeastOne("requests_running_max", o.requests_running_max,
                                          std::min(o.step_rows_max, m.logits_rows_max)));
   KVASIR_RETURN_IF_ERROR(CheckAtLeastOne("requests_queued_max", o.requests_queued_max, kMany));
@@ -43,6 +43,28 @@ base::Status CheckMounts(const std::vector<SequenceMount>& mounts, int64_t first
                                    mounts[i].end(), first_position);
     }
     free_from = mounts[i].end();
+  }
+  return base::OkStatus();
+}
+
+base::Status CheckChanges(const std::vector<MountChange>& changes, int64_t first_position) {
+  if (changes.empty() || changes.size() > kMountChangesMax) {
+    return base::InvalidArgument("{} changes of mounts, 1 to {} are allowed", changes.size(),
+                                 kMountChangesMax);
+  }
+  if (changes[0].from > first_position) {
+    return base::InvalidArgument(
+        "the first mounts are those from position {} on, the tail begins "
+        "at {}",
+        changes[0].from, first_position);
+  }
+  for (size_t i = 0; i < changes.size(); ++i) {
+    KVASIR_RETURN_IF_ERROR(CheckMounts(changes[i].mounts, first_position));
+    const int64_t least = i == 0 ? 0 : std::max(changes[i - 1].from, first_position) + 1;
+    if (changes[i].from < least) {
+      return base::InvalidArgument("change {} of the mounts is at position {}, {} is the least", i,
+                                   changes[i].from, least);
+    }
   }
   return base::OkStatus();
 }
@@ -93,16 +115,39 @@ const kv::BuildId& Engine::build_id() const { return state_->deps.build_id; }
 
 base::StatusOr<std::shared_ptr<Sequence>> Engine::NewSequence(int64_t first_position,
                                                               std::vector<SequenceMount> mounts) {
+  std::vector<MountChange> changes(1);
+  changes[0] = {.from = first_position, .mounts = std::move(mounts)};
+  return NewSequenceWithChanges(first_position, std::move(changes));
+}
+
+base::StatusOr<std::shared_ptr<Sequence>> Engine::NewSequenceWithChanges(
+    int64_t first_position, std::vector<MountChange> changes) {
   if (first_position < 0 || first_position >= context_tokens_max()) {
     return base::InvalidArgument("the tail begins at position {}, the context has {}",
                                  first_position, context_tokens_max());
   }
-  KVASIR_RETURN_IF_ERROR(CheckMounts(mounts, first_position));
+  KVASIR_RETURN_IF_ERROR(CheckChanges(changes, first_position));
   std::shared_ptr<Sequence> sequence(
-      new Sequence(state_->pool, model_id(), first_position, std::move(mounts)));
+      new Sequence(state_->pool, model_id(), first_position, std::move(changes)));
   sequence->last_use_ = state_->NextUse();
   state_->Register(sequence);
   return sequence;
+}
+
+base::Status Engine::SetMounts(const std::shared_ptr<Sequence>& sequence, MountChange change) {
+  KVASIR_RETURN_IF_ERROR(sequence->Claim());
+  base::Status status = CheckMounts(change.mounts, sequence->first_position_);
+  if (status.ok() && change.from < sequence->end()) {
+    status = base::InvalidArgument("the mounts change at position {}, the tail ends at {}",
+                                   change.from, sequence->end());
+  }
+  if (status.ok() && sequence->changes_.size() >= kMountChangesMax) {
+    status = base::ResourceExhausted("the mounts changed {} times, at most {} are allowed",
+                                     sequence->changes_.size(), kMountChangesMax);
+  }
+  if (status.ok()) sequence->SetMounts(std::move(change));
+  sequence->Release(state_->NextUse());
+  return status;
 }
 
 base::StatusOr<RequestId> Engine::Submit(GenerateRequest request) {

@@ -45,7 +45,7 @@ class Engine {
     size_t kv_bytes = size_t{1} << 30;     // all pages: tails and mounts
     int64_t step_rows_max = 256;           // rows of one step; ≤ Model::Options::rows_max
     int64_t prefill_chunk = 256;           // rows of one prompt in one step
-    int64_t background_chunk = 64;         // rows of a background step
+    int64_t background_chunk = 64;         // rows of a background step, step_rows_max at most
     int64_t requests_running_max = 16;     // ≤ step_rows_max and ≤ Model's logits_rows_max
     int64_t requests_queued_max = 256;     // waiting, all keys together
     int64_t requests_queued_key_max = 64;  // waiting, of one fairness key
@@ -93,6 +93,17 @@ class Engine {
   //         first_position outside [0, context_tokens_max())).
   base::StatusOr<std::shared_ptr<Sequence>> NewSequence(int64_t first_position,
                                                         std::vector<SequenceMount> mounts);
+  // The same, where the mounts change along the tail: changes[0] holds from the first token on, the
+  // others at the positions they name, which ascend. Errors: as NewSequence; InvalidArgument (no
+  // change, too many, or not ascending).
+  base::StatusOr<std::shared_ptr<Sequence>> NewSequenceWithChanges(
+      int64_t first_position, std::vector<MountChange> changes);
+  // Changes what an idle sequence attends to from position change.from ≥ its end on; a change made
+  // before at that position or behind it is replaced.
+  // Errors: InvalidArgument (mounts as in NewSequence; inside the tail), FailedPrecondition
+  // (evicted,
+  //         running), ResourceExhausted (kMountChangesMax).
+  base::Status SetMounts(const std::shared_ptr<Sequence>& sequence, MountChange change);
 
   // Appends stored exact segments, which must continue the sequence's tail (position and context
   // chain), all or none, and calls `done`.

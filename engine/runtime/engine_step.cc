@@ -89,27 +89,31 @@ std::vector<BatchItem> Engine::State::PlanBatch() {
   const bool chat = std::any_of(running.begin(), running.end(), [](auto& r) { return r->chat(); });
   std::vector<BatchItem> batch;
   std::vector<PlanItem> items;
+  std::vector<int64_t> rows_left;
   for (const LivePtr& request : running) {
     if (request->chat() != chat) continue;
-    const int64_t left =
-        static_cast<int64_t>(request->context.size()) - request->in.sequence->size();
+    const Sequence& sequence = *request->in.sequence;
+    const int64_t left = static_cast<int64_t>(request->context.size()) - sequence.size();
     KVASIR_CHECK(left >= 1);
     batch.push_back({request, 0, false});
-    items.push_back({.key = &request->in.fairness_key,
-                     .rows_left = left,
-                     .decodes = left == 1 && request->output_tokens > 0});
+    rows_left.push_back(left);
+    // All rows of a step attend to the same mounts.
+    items.push_back(
+        {.key = &request->in.fairness_key,
+         .rows_left = std::min(left, sequence.NextChange(sequence.end()) - sequence.end()),
+         .decodes = left == 1 && request->output_tokens > 0});
   }
-  const PlanLimits limits =
-      chat ? PlanLimits{options.step_rows_max, options.prefill_chunk}
-           : PlanLimits{std::max(options.background_chunk, static_cast<int64_t>(items.size())),
-                        options.background_chunk};
+  PlanLimits limits{options.step_rows_max, options.prefill_chunk};
+  if (!chat) {
+    limits.chunk_max = std::min(options.background_chunk, options.step_rows_max);
+    limits.rows_max = std::max(limits.chunk_max, static_cast<int64_t>(items.size()));
+  }
   const FairShare& counters_of_keys = chat ? chat_share : background_share;
   const std::vector<int64_t> rows =
       PlanStep(items, limits, [&](const std::string& key) { return counters_of_keys.served(key); });
   for (size_t i = 0; i < batch.size(); ++i) {
     batch[i].rows = rows[i];
-    batch[i].wants_logits =
-        rows[i] == items[i].rows_left && batch[i].request->in.max_output_tokens > 0;
+    batch[i].wants_logits = rows[i] == rows_left[i] && batch[i].request->in.max_output_tokens > 0;
   }
   std::erase_if(batch, [](const BatchItem& item) { return item.rows == 0; });
   return batch;
@@ -142,7 +146,7 @@ bool Engine::State::RunBatch() {
     steps.push_back({.tokens = context.subspan(static_cast<size_t>(sequence.size()),
                                                static_cast<size_t>(item.rows)),
                      .tail = sequence.tail_.get(),
-                     .mounts = sequence.model_mounts_,
+                     .mounts = sequence.MountsAt(sequence.end()),
                      .logits_rows = item.wants_logits ? 1 : 0});
     logits_rows += item.wants_logits ? 1 : 0;
   }

@@ -1,6 +1,5 @@
 // What a request must fulfil, and how it gets into the queue.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -69,11 +68,7 @@ base::Status Engine::State::CheckFits(const GenerateRequest& request) const {
                               positions_max),
         "CONTEXT_LENGTH_EXCEEDED");
   }
-  std::set<const model::ResidentSegment*> segments;
-  size_t bytes = 0;
-  for (const model::Mount& mount : sequence.model_mounts_) {
-    if (segments.insert(mount.segment.get()).second) bytes += mount.segment->bytes();
-  }
+  size_t bytes = sequence.MountBytes();
   const model::Tail empty(*pool, sequence.first_position_);
   bytes += static_cast<size_t>(empty.PagesNeeded(end)) * pool->page_bytes(model::PageKind::kTail);
   if (bytes > pool->bytes_max()) {

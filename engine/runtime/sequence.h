@@ -39,9 +39,21 @@ struct SequenceMount {
   int64_t end() const { return begin + segment->resident->logical_tokens(); }
 };
 
+// From logical position `from` on tokens attend to `mounts`, in order of position; those before
+// keep what they attended to. Mounts can come and go in this way, for the tokens of one turn too.
+struct MountChange {
+  int64_t from = 0;
+  std::vector<SequenceMount> mounts;
+};
+inline constexpr size_t kMountChangesMax = 8192;  // of one sequence
+
 // The chain after a mount. A segment that stands where it was built (frame 0 behind its own parent)
 // counts as its tokens, because attending to it gives the same bytes as computing them.
 void ExtendChain(kv::ContextChain& chain, const SequenceMount& mount);
+// The chain where the mounts change in front of a token: what goes counts as wholly masked, what
+// comes as a mount.
+void ExtendChain(kv::ContextChain& chain, const std::vector<SequenceMount>& before,
+                 const std::vector<SequenceMount>& after);
 
 class Sequence {
  public:
@@ -57,14 +69,15 @@ class Sequence {
   bool resident() const { return view().resident; }
   // Ids of the tokens in the tail, in order; empty when evicted. Copies.
   std::vector<int32_t> tokens() const;
-  // Mounts, in order of position; empty when evicted. Copies.
+  // What the last token of the tail or the next one attends to, in order of position; empty when
+  // evicted. Copies.
   std::vector<SequenceMount> mounts() const;
 
  private:
   friend class Engine;
 
   Sequence(std::shared_ptr<model::PagePool> pool, const kv::ModelId& model_id,
-           int64_t first_position, std::vector<SequenceMount> mounts);
+           int64_t first_position, std::vector<MountChange> changes);
 
   // The rest is called on the engine's thread only, unless said otherwise.
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
@@ -72,6 +85,14 @@ class Sequence {
   const base::Digest& ContextAt(int64_t position) const {
     return chain_[static_cast<size_t>(position - first_position_)].id();
   }
+  // What the token at `position` attends to. REQUIRES: not evicted.
+  std::span<const model::Mount> MountsAt(int64_t position) const;
+  // The first position behind `position` whose token attends to other mounts, or INT64_MAX.
+  int64_t NextChange(int64_t position) const;
+  // Bytes of all segments it ever attends to, each once.
+  size_t MountBytes() const;
+  // REQUIRES: claimed, from ≥ end().
+  void SetMounts(MountChange change);
   // Any thread. Marks the sequence as running. Errors: FailedPrecondition (evicted, running).
   base::Status Claim();
   // Any thread.
@@ -91,12 +112,14 @@ class Sequence {
   const int64_t first_position_;
   mutable std::mutex mutex_;
   bool running_ = false;
-  std::vector<SequenceMount> mounts_;
-  std::vector<model::Mount> model_mounts_;  // the same, as the model takes them
-  std::vector<int32_t> tokens_;             // of the tail
-  std::vector<kv::ContextChain> chain_;     // [tokens_ + 1] after the mounts and after each token
-  std::unique_ptr<model::Tail> tail_;       // null: evicted
-  uint64_t last_use_ = 0;                   // the engine's use counter
+  std::vector<MountChange> changes_;                     // ascending; [0].from ≤ first_position_
+  std::vector<std::vector<model::Mount>> model_mounts_;  // the same, as the model takes them
+  std::vector<int32_t> tokens_;                          // of the tail
+  // [tokens_ + 1] after the first mounts and after each token; a change at a position belongs to
+  // the token that stands there.
+  std::vector<kv::ContextChain> chain_;
+  std::unique_ptr<model::Tail> tail_;  // null: evicted
+  uint64_t last_use_ = 0;              // the engine's use counter
 };
 
 }  // namespace kvasir::runtime
