@@ -38,7 +38,10 @@ class TerminalReader final : public LineReader {
       errno = 0;
       const char* text = el_gets(edit_, &bytes);
       if (text != nullptr && bytes > 0) return Take(std::string(text, static_cast<size_t>(bytes)));
-      if (errno != EINTR) return std::nullopt;
+      if (errno != EINTR) {
+        std::fputs("\n", stdout);
+        return std::nullopt;
+      }
       std::fputs("^C\n", stdout);
       el_reset(edit_);
     }

@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <clocale>
 #include <cstdlib>
 #include <iostream>
 
 #include "router/client/run.h"
 
 int main(int argc, char** argv) {
+  std::setlocale(LC_CTYPE, "C.UTF-8");  // what the server speaks; libedit drops other bytes
   const char* no_color = std::getenv("NO_COLOR");
   const kvasir::client::Environment environment{
       .in = std::cin,

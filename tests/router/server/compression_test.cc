@@ -22,8 +22,8 @@ namespace {
 
 using grpc::health::v1::Health;
 
-constexpr size_t kZeros = 128 << 20;
-constexpr int64_t kGrowthKibMax = 32 << 10;  // far below the zeros, far above a connection
+constexpr size_t kZeros = 64 << 20;
+constexpr int64_t kGrowthKibMax = 24 << 10;  // far below the zeros, far above a connection
 
 int Serve() {
   Options options;
