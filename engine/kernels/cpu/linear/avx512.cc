@@ -171,8 +171,8 @@ void MultiplyIntegers(const PanelProduct& p) {
     __builtin_memset(acc, 0, sizeof(float) * static_cast<size_t>(p.rows) * kPanel);
     for (int64_t first = 0; first < blocks; first += kChunkBlocks) {
       const int n = static_cast<int>(blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks);
-      Unpack<F, SubScale::kFloat>(quants + first * QuantBytes(F),
-                                  scales + first / kScaleBlocks * ScaleBytes(F), n, chunk);
+      UnpackAllIntegers<F, SubScale::kFloat>(quants + first * QuantBytes(F), n, chunk);
+      UnpackScales<F, SubScale::kFloat>(scales + first / kScaleBlocks * ScaleBytes(F), n, chunk);
       Rows rows = {p.q + first * kBlock, p.q_stride, p.blocks + first, blocks, acc};
       int left = AddTiles<F, 8>(chunk, n, p.rows, rows);
       left = AddTiles<F, 4>(chunk, n, left, rows);

@@ -7,6 +7,7 @@
 #include "engine/kernels/cpu/linear/kernels.h"
 
 #define KVASIR_INLINE static inline __attribute__((always_inline))
+#define KVASIR_MEMBER_INLINE inline __attribute__((always_inline))
 
 namespace kvasir::kernels::linear {
 namespace {
@@ -71,26 +72,34 @@ KVASIR_INLINE __m256i BitsToFour(__m256i v, int from, __m256i mask) {
   return _mm256_and_si256(shifted, mask);
 }
 
+// Vectors i and i + 4 (i < 4) of a block, columns 8 and up for h = 32.
+template <Format F>
+KVASIR_INLINE void UnpackPair(const uint8_t* quants, int i, int h, __m256i& low, __m256i& high) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i v = Load256(quants + 64 * i + h);
+  low = _mm256_and_si256(v, nibble);
+  high = _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble);
+  if constexpr (HasFifthBit(F)) {
+    const __m256i mask = _mm256_set1_epi8(16);
+    const __m256i bits = Load256(quants + 256 + h);
+    low = _mm256_or_si256(low, BitsToFour(bits, i, mask));
+    high = _mm256_or_si256(high, BitsToFour(bits, i + 4, mask));
+  } else if constexpr (F == Format::kQ6_K) {
+    const __m256i mask = _mm256_set1_epi8(48);
+    low = _mm256_or_si256(low, BitsToFour(Load256(quants + 256 + h), 2 * i, mask));
+    high = _mm256_or_si256(high, BitsToFour(Load256(quants + 320 + h), 2 * i, mask));
+  }
+}
+
 // The 8 vectors of one block.
 template <Format F>
 KVASIR_INLINE void UnpackIntegers(const uint8_t* quants, uint8_t* w) {
-  const __m256i nibble = _mm256_set1_epi8(15);
+#pragma GCC unroll 2
   for (int h = 0; h < 64; h += 32) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const __m256i v = Load256(quants + 64 * i + h);
-      __m256i low = _mm256_and_si256(v, nibble);
-      __m256i high = _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble);
-      if constexpr (HasFifthBit(F)) {
-        const __m256i mask = _mm256_set1_epi8(16);
-        const __m256i bits = Load256(quants + 256 + h);
-        low = _mm256_or_si256(low, BitsToFour(bits, i, mask));
-        high = _mm256_or_si256(high, BitsToFour(bits, i + 4, mask));
-      } else if constexpr (F == Format::kQ6_K) {
-        const __m256i mask = _mm256_set1_epi8(48);
-        low = _mm256_or_si256(low, BitsToFour(Load256(quants + 256 + h), 2 * i, mask));
-        high = _mm256_or_si256(high, BitsToFour(Load256(quants + 320 + h), 2 * i, mask));
-      }
+      __m256i low, high;
+      UnpackPair<F>(quants, i, h, low, high);
       Store256(w + 64 * i + h, low);
       Store256(w + 64 * (i + 4) + h, high);
     }
@@ -125,24 +134,27 @@ KVASIR_INLINE void UnpackSuperScales(const uint8_t* scales, int s, Chunk& chunk)
   }
 }
 
-// Unpacks `blocks` ≤ kChunkBlocks blocks (whole super-blocks).
+// Unpacks the integers of `blocks` ≤ kChunkBlocks blocks.
 template <Format F, SubScale kSub>
-KVASIR_INLINE void Unpack(const uint8_t* quants, const uint8_t* scales, int blocks, Chunk& chunk) {
-  if constexpr (F == Format::kQ8_0) {
-    chunk.w = quants;
-    if constexpr (kSub == SubScale::kFloat) {
-      const __m256i offset = _mm256_set1_epi8(-128);
-      for (int i = 0; i < blocks * 512; i += 32) {
-        Store256(chunk.buffer + i, _mm256_xor_si256(Load256(quants + i), offset));
-      }
-      chunk.w = chunk.buffer;
-    }
-  } else {
+KVASIR_INLINE void UnpackAllIntegers(const uint8_t* quants, int blocks, Chunk& chunk) {
+  chunk.w = chunk.buffer;
+  if constexpr (F != Format::kQ8_0) {
     for (int b = 0; b < blocks; ++b) {
       UnpackIntegers<F>(quants + b * QuantBytes(F), chunk.buffer + b * 512);
     }
-    chunk.w = chunk.buffer;
+  } else if constexpr (kSub == SubScale::kFloat) {
+    const __m256i offset = _mm256_set1_epi8(-128);
+    for (int i = 0; i < blocks * 512; i += 32) {
+      Store256(chunk.buffer + i, _mm256_xor_si256(Load256(quants + i), offset));
+    }
+  } else {
+    chunk.w = quants;
   }
+}
+
+// Unpacks the scales of `blocks` ≤ kChunkBlocks blocks (whole super-blocks).
+template <Format F, SubScale kSub>
+KVASIR_INLINE void UnpackScales(const uint8_t* scales, int blocks, Chunk& chunk) {
   if constexpr (HasSuperBlocks(F)) {
     for (int s = 0; s < blocks / kSuperBlocks; ++s) {
       UnpackSuperScales<F, kSub>(scales + s * ScaleBytes(F), s, chunk);
