@@ -36,6 +36,21 @@ TEST(EngineSchedule, CancelFromACallbackGivesNoFurtherToken) {
   EXPECT_EQ(job.sequence->view().end, 42);
 }
 
+TEST(EngineSchedule, CancelInTheMiddleOfAStepHoldsForThatStep) {
+  Harness h({});
+  const Job first = h.Submit(Ids(1, 40), 100, 1);
+  const Job second = h.Submit(Ids(2, 40), 100, 1);
+  first.out->on_token = [&] {  // the second's token of this step is computed, but not yet given out
+    if (first.out->ids.size() == 3) h.engine().Cancel(second.id);
+  };
+  while (first.out->ids.size() < 3) h.engine().Step();
+  EXPECT_EQ(second.out->ids.size(), 2u);
+  h.engine().Step();
+  EXPECT_EQ(second.out->finish->reason, FinishReason::kCancelled);
+  EXPECT_EQ(second.out->ids.size(), 2u);
+  EXPECT_EQ(second.sequence->view().end, 41);
+}
+
 TEST(EngineSchedule, CancelWhileQueuedAndWhileThePromptRuns) {
   Harness h({.step_rows_max = 16, .prefill_chunk = 16, .requests_running_max = 1});
   const Job runs = h.Submit(Ids(1, 100), 10, 1);
@@ -147,7 +162,7 @@ TEST(EngineSchedule, ABackgroundStepIsGivenUpWhenChatArrives) {
   Harness h({.background_chunk = 256});
   h.engine().Start();
   for (int attempt = 0; h.engine().stats().steps_yielded == 0; ++attempt) {
-    ASSERT_LT(attempt, 1000) << "no background step was given up";
+    ASSERT_LT(attempt, 100) << "no background step was given up";
     GenerateRequest request = h.Request(h.NewSequence(), Ids(1, 600), 0, 1);
     request.priority = Priority::kBackground;
     Awaited background(h, request);
@@ -179,6 +194,18 @@ TEST(EngineSchedule, StopStringsEndTheReplyBeforeThem) {
   EXPECT_EQ(job.out->text, free.out->text.substr(0, free.out->text.find(stop)));
   EXPECT_LT(job.out->ids.size(), free.out->ids.size());
   EXPECT_TRUE(std::equal(job.out->ids.begin(), job.out->ids.end(), free.out->ids.begin()));
+}
+
+TEST(EngineSchedule, TextHeldBackForAStopStringIsGivenAtTheEnd) {
+  Harness h({});
+  const Job free = h.Submit(Ids(1, 40), 60, 1);
+  h.RunAll();
+  GenerateRequest request = h.Request(h.NewSequence(), Ids(1, 40), 60, 1);
+  request.stop = {free.out->text.substr(free.out->text.size() - 1) + std::string(3, '\x01')};
+  const Job job = h.Submit(request);
+  h.RunAll();
+  EXPECT_EQ(job.out->finish->reason, FinishReason::kLength);
+  EXPECT_EQ(job.out->text, free.out->text);
 }
 
 TEST(EngineSchedule, ATokenThatEndsTheGenerationStopsUnlessIgnored) {
