@@ -50,7 +50,6 @@ struct WorldSpec {
 struct RunOptions {
   int64_t chunk = 0;        // rows per step; 0: all
   bool one_by_one = false;  // each sequence in a batch of its own
-  float unseen = 0.0f;      // what slots that no row sees yet hold
 };
 
 class AttentionWorld {
@@ -84,11 +83,5 @@ class AttentionWorld {
   RopeTable rope_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
 };
-
-// Uniform in ± size.
-float ValueAt(uint64_t stream, int64_t position, int64_t index, float size);
-// `values` as elements of `type`, rounded to nearest even, and back.
-std::vector<std::byte> ToElements(KvType type, const std::vector<float>& values);
-std::vector<float> FromElements(KvType type, const std::byte* elements, int64_t count);
 
 }  // namespace kvasir::kernels::testing

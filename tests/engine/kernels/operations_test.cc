@@ -8,7 +8,7 @@
 
 #include "engine/gguf/types.h"
 #include "engine/kernels/reference/reference_backend.h"
-#include "tests/engine/kernels/attention_world.h"
+#include "tests/engine/kernels/elements.h"
 #include "tests/engine/kernels/subjects.h"
 
 namespace kvasir::kernels::testing {

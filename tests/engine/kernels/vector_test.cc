@@ -7,7 +7,8 @@
 #include <limits>
 
 #include "engine/gguf/float16.h"
-#include "tests/engine/kernels/attention_world.h"
+#include "engine/kernels/rope.h"
+#include "tests/engine/kernels/elements.h"
 #include "tests/engine/kernels/subjects.h"
 
 namespace kvasir::kernels::testing {
