@@ -1,6 +1,5 @@
 #include "memory/store/key_ring.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -76,9 +75,6 @@ base::Status CheckPrivate(const std::string& path) {
 }
 
 base::Status Create(const FileKeyRingOptions& options, const std::string& path) {
-  if (::mkdir(options.dir.c_str(), 0700) != 0 && errno != EEXIST) {
-    return base::Unavailable("cannot make {}: {}", options.dir, std::strerror(errno));
-  }
   std::string body(kMagic);
   body.resize(kMagic.size() + kKeysBytes);
   options.entropy->Fill({reinterpret_cast<uint8_t*>(body.data()) + kMagic.size(), kKeysBytes});

@@ -92,8 +92,8 @@ struct Stats {
   uint64_t memory_bytes = 0;    // write buffers, cache, index blocks
   uint64_t commits = 0;         // since Open
   uint64_t states_flushes = 0;  // since Open; fewer than commits with segments when shared
-  uint64_t commit_sequence =
-      0;  // grows with every change ever made; what a high-water mark compares
+  // Grows with every change ever made, also over reopening; what a high-water mark compares.
+  uint64_t commit_sequence = 0;
 };
 
 struct SweepResult {
@@ -121,7 +121,8 @@ class Store {
   // it is well again; after a failed sync of the log, until the store is reopened).
   virtual base::Status Commit(const Batch& batch) = 0;
 
-  // Errors: NotFound, DataLoss (does not open under the user's key: damaged), Unavailable.
+  // Errors: NotFound, DataLoss (does not open under the user's key: damaged), FailedPrecondition
+  // (written by a newer program), Unavailable.
   virtual base::StatusOr<std::string> Get(const RecordKey& key) const = 0;
   // One page; each page is a consistent view, two pages are not the same one.
   // Errors: InvalidArgument (`after` outside the range), DataLoss (names the key), Unavailable.
@@ -151,8 +152,9 @@ class Store {
                                                          const kv::SegmentId& id) const = 0;
 
   // Removes every record and segment of `user`: gone for every reader, durably, after the first of
-  // its steps; when OK is returned no table file or log holds a record of the user any more (the
-  // user's files were compacted). Idempotent: call again after an error. Commits for the same user
+  // its steps. When OK is returned, and readers that began before have ended, no table file or log
+  // holds a record of the user any more (the user's files were rewritten); MANIFEST may still hold
+  // user keys, which are hashes. Idempotent: call again after an error. Commits for the same user
   // meanwhile are the caller's to exclude. Errors: Unavailable.
   virtual base::Status DropUser(const UserKey& user) = 0;
 

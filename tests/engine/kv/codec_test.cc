@@ -98,8 +98,10 @@ TEST(Codec, StoredBytesShowNothingOfTheContent) {
 TEST(Codec, StoredFormOfVersion1IsUnchanged) {
   // A change of this digest means that segments written before can not be read: raise kCodecVersion
   // and keep the old reader.
-  EXPECT_EQ(EncodeTest(*ExactSegment({})).digest.Hex(), "9b2c03d3e68696b8d3041346ffd854b27018d472177ca080407c17c99efd218a");
-  EXPECT_EQ(EncodeTest(*RaggedSegment({})).digest.Hex(), "67c293f4377da5434154840831013eab3a9ed04de92affea999fee462bf37f29");
+  EXPECT_EQ(EncodeTest(*ExactSegment({})).digest.Hex(),
+            "9b2c03d3e68696b8d3041346ffd854b27018d472177ca080407c17c99efd218a");
+  EXPECT_EQ(EncodeTest(*RaggedSegment({})).digest.Hex(),
+            "67c293f4377da5434154840831013eab3a9ed04de92affea999fee462bf37f29");
 }
 
 }  // namespace

@@ -103,7 +103,8 @@ TEST(ContextChain, EverythingThatStandsInItChangesIt) {
 TEST(ContextChain, IsTheSameInEveryProcess) {
   // The value is part of the format: stored states are found by it.
   const std::vector<int32_t> tokens = {1, 2, 3};
-  EXPECT_EQ(ContextChain(ModelId{kWeights}).AddTokens(0, tokens).id().Hex(), "91db242e25026d76857c08216b64db446b6a3b831e108e6feffa99482a58d6e1");
+  EXPECT_EQ(ContextChain(ModelId{kWeights}).AddTokens(0, tokens).id().Hex(),
+            "91db242e25026d76857c08216b64db446b6a3b831e108e6feffa99482a58d6e1");
 }
 
 }  // namespace

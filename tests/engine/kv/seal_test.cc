@@ -28,7 +28,8 @@ RecordCipher TestCipher(uint8_t fill) {
 TEST(RecordCipher, GivesTheKnownAnswer) {
   // HKDF-SHA256 and AES-256-GCM of Python's cryptography package on the same input.
   RecordCipher cipher = TestCipher(7);
-  EXPECT_EQ(base::ToHex(SealText(cipher, 3, "aad", "attention state")), "f89a28bacd9b0a006bba3ee632791f223fd8d1bc4d6950b13fd0fbe6f7c9ca");
+  EXPECT_EQ(base::ToHex(SealText(cipher, 3, "aad", "attention state")),
+            "f89a28bacd9b0a006bba3ee632791f223fd8d1bc4d6950b13fd0fbe6f7c9ca");
 }
 
 TEST(RecordCipher, OpensWhatItSealedWhateverThePieces) {
