@@ -11,6 +11,10 @@
 // Background requests run in steps of their own while no chat request waits or runs, in chunks of
 // background_chunk; such a step is given up between two layers when a chat request arrives.
 //
+// Slots: when all requests_running_max are taken, a chat request takes that of background work, or,
+// when none of its key runs, that of the youngest request of the key with most; that one waits and
+// keeps its pages.
+//
 // Pages: a request is admitted when the pages for its whole prompt are there. When pages run out,
 // idle sequences and unreferenced cached mounts go first (least recently used), then tails of
 // requests that wait, then the youngest running request of the lowest priority is preempted: its
