@@ -133,6 +133,7 @@ base::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::st
   directory->fresh_ = !format.has_value();
   // Records that exist already can only be read with the keys they were written with.
   const bool create_keys = directory->fresh_ && !fs::exists(directory->meta_path());
+  if (create_keys) KVASIR_RETURN_IF_ERROR(MakeDirectory(dir + "/keys"));
   auto ring = OpenFileKeyRing({.dir = dir + "/keys", .entropy = &entropy, .create = create_keys});
   if (absl::IsNotFound(ring.status())) {
     return base::FailedPrecondition("the keys of {} are missing: {}", dir,
