@@ -12,8 +12,10 @@ namespace {
 constexpr size_t kTasksMax = 16;
 // Work items per thread: enough to even out threads of unequal speed.
 constexpr int64_t kItemsPerThread = 8;
-// Least weight bytes of an item with few rows, so that handing it out costs nothing.
+// Weight bytes of an item: at least so many that handing it out costs nothing beside it (one row),
+// at most so many that a thread which loses its CPU does not keep the others waiting long.
 constexpr int64_t kItemBytesMin = 16 << 10;
+constexpr int64_t kItemBytesMax = 512 << 10;
 
 struct Input {
   int64_t rows;
@@ -102,9 +104,8 @@ void MultiplyRows(const Kernels& kernels, base::ThreadPool& pool, int64_t rows, 
     CheckTask(in, task);
     bytes += static_cast<int64_t>(task.weight->bytes());
   }
-  const int64_t item_bytes =
-      std::max(kItemBytesMin / std::min<int64_t>(rows, 16),
-               CeilDiv(bytes * row_ranges, pool.threads() * kItemsPerThread));
+  const int64_t item_bytes = std::clamp(bytes * row_ranges / (pool.threads() * kItemsPerThread),
+                                        kItemBytesMin / std::min<int64_t>(rows, 16), kItemBytesMax);
   std::array<Split, kTasksMax> splits;
   int64_t items = 0;
   for (size_t t = 0; t < tasks.size(); ++t) {
