@@ -50,7 +50,7 @@ std::vector<float> AttentionWorld::Reference(base::ThreadPool& pool) {
         const int64_t elements = (head.slots + kPageSlots - 1) / kPageSlots * tile;
         const auto values = FromElements(layout_.type(), head.tiles, elements);
         buffers.push_back(backend->Allocate(elements * 4));
-        std::memcpy(buffers.back()->data(), values.data(), elements * 4);
+        std::copy(values.begin(), values.end(), buffers.back()->floats());
         head.tiles = buffers.back()->data();
         heads[i][j].push_back(head);
       }
