@@ -86,7 +86,7 @@ bool Engine::State::TryAdmit(const LivePtr& request) {
   return true;
 }
 
-void Engine::State::MoveToWaiting(const LivePtr& request) {
+void Engine::State::MoveToWaiting(LivePtr request) {
   KVASIR_CHECK(std::erase(running, request) == 1);
   InsertById(waiting, request);
 }

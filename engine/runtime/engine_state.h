@@ -61,7 +61,8 @@ struct Engine::State {
   bool EndOverdue();
   void EndAll(FinishReason reason, const base::Status& status);
   void FailOperations(const base::Status& status);
-  void Finish(const LivePtr& request, FinishReason reason, const base::Status& status);
+  // By value, as MoveToWaiting: the request leaves the list that the caller may have it from.
+  void Finish(LivePtr request, FinishReason reason, const base::Status& status);
   void SettleSequence(const LiveRequest& request, FinishReason reason);
 
   std::vector<BatchItem> PlanBatch();
@@ -74,7 +75,7 @@ struct Engine::State {
   LivePtr NextWaiting() const;
   bool SuspendFor(const LiveRequest& request);
   bool TryAdmit(const LivePtr& request);
-  void MoveToWaiting(const LivePtr& request);
+  void MoveToWaiting(LivePtr request);
   // Of the fairness key, now running.
   int64_t RunningOf(const std::string& key) const;
   // The youngest running chat request of the key with the most of them, if it has two at least.

@@ -252,8 +252,7 @@ void Engine::State::SettleSequence(const LiveRequest& request, FinishReason reas
   sequence.Truncate(sequence.first_position_ + std::min(sequence.size(), wanted));
 }
 
-void Engine::State::Finish(const LivePtr& request, FinishReason reason,
-                           const base::Status& status) {
+void Engine::State::Finish(LivePtr request, FinishReason reason, const base::Status& status) {
   LiveRequest& r = *request;
   KVASIR_CHECK(std::erase(running, request) + std::erase(waiting, request) == 1);
   SettleSequence(r, reason);
