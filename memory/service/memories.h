@@ -20,8 +20,9 @@ namespace kvasir::service {
 // One memory as the policy sees it.
 struct Candidate {
   MemoryRecord memory;
-  double lexical_score = 0;  // BM25*; 0: no word in common
-  int64_t best_turn = 0;     // turn number of the best window; 0: none
+  bool lexical_hit = false;  // has a word in common with the query
+  double lexical_score = 0;  // BM25* (memory/index/lexical_index.h); 0 without a hit
+  int64_t best_turn = 0;     // the turn of the best window that fits best; 0: none
 };
 
 // A loaded, verified state. `digest` names it in caches.
@@ -36,7 +37,8 @@ class Memories {
  public:
   virtual ~Memories() = default;
 
-  // Errors: NotFound (also when deleted), DataLoss, Unavailable.
+  // Errors of all: NotFound (also when deleted), FailedPrecondition reason ERASURE_IN_PROGRESS,
+  // DataLoss, Unavailable.
   virtual base::StatusOr<MemoryRecord> Get(const UserRef& user, const std::string& memory) = 0;
   virtual base::StatusOr<Listed<MemoryRecord>> List(const UserRef& user, const ListPage& page) = 0;
   // The text it was built from, turn by turn.
@@ -52,13 +54,14 @@ class Memories {
                                                             const std::string& session,
                                                             const std::string& message) = 0;
   // Loads and verifies a state: RAM cache, else store; single flight per state; bounded.
+  // `deadline_us` is on the monotonic clock.
   // Errors: DeadlineExceeded reason LOAD_TIMEOUT, DataLoss reason STATE_CORRUPT (recorded: the
-  // memory becomes kCorrupt and
-  //         a rebuild is queued), FailedPrecondition reason MODEL_MISMATCH or NOT_READY, NotFound
-  //         (deleted).
+  // memory becomes kCorrupt and a rebuild is queued), FailedPrecondition reason MODEL_MISMATCH or
+  // NOT_READY, NotFound (deleted), Unavailable.
   virtual base::StatusOr<LoadedState> Load(const UserRef& user, const MemoryRecord& memory,
                                            int64_t deadline_us) = 0;
-  // The same for a mount as a session recorded it. Errors as Load.
+  // The same for a mount as a session recorded it; its parts stay stored while the session has it
+  // mounted, whatever becomes of the memory but its deletion. Errors as Load.
   virtual base::StatusOr<LoadedState> LoadMount(const UserRef& user, const MountEntry& mount,
                                                 int64_t deadline_us) = 0;
   // Builds a kRebuilding memory now instead of in the background. Errors: those of

@@ -19,16 +19,6 @@
 
 namespace kvasir::service {
 
-struct ErasureRecord {
-  enum class State : uint8_t { kRunning, kDone, kFailed };
-  store::RecordId id;
-  State state = State::kRunning;
-  int64_t request_us = 0, done_us = 0;
-  int64_t sessions = 0, turns = 0, memories = 0, segments = 0;  // removed
-  uint64_t residual_records = 0;  // found by the scan afterwards; 0 when done
-  std::string error;
-};
-
 // What the server must do at once when something is deleted: drop live sequences, cancel running
 // turns, purge caches. Called before Delete or EraseUser returns, on the caller's thread; must not
 // call back into the tier.
@@ -57,7 +47,8 @@ struct TierOptions {
   int64_t session_idle_close_s = 900;
   int64_t request_id_hours = 24;
   int64_t jobs_max = 10000;
-  int64_t loads_max = 4;  // at once
+  int64_t loads_max = 4;           // at once
+  int64_t users_in_ram_max = 256;  // catalogs and indexes kept of users that are not active
 };
 
 struct TierStats {
@@ -70,9 +61,10 @@ struct TierStats {
 
 // One finding of CheckConsistency.
 struct Finding {
-  std::string
-      kind;  // "MISSING_PART", "ORPHAN_CHUNK", "INDEX_WITHOUT_MEMORY", "MEMORY_WITHOUT_INDEX",
-             // "TURN_GAP", "STALE_RUNNING", "JOB_WITHOUT_SESSION", …
+  // "MISSING_PART", "ORPHAN_CHUNK", "INDEX_WITHOUT_MEMORY", "MEMORY_WITHOUT_INDEX", "TURN_GAP",
+  // "STALE_RUNNING", "JOB_WITHOUT_SESSION", "TURN_WITHOUT_SESSION", "CHECKPOINT_WITHOUT_SESSION",
+  // "MEMORY_WITHOUT_SESSION"
+  std::string kind;
   std::string detail;  // ids in hexadecimal; never a name or text
   bool mended = false;
 };
@@ -81,8 +73,9 @@ enum class Repair { kNo, kYes };
 
 class MemoryTier {
  public:
-  // Opens the store, ends turns that a crash left kRunning as kFailed, resumes jobs. All pointers
-  // must outlive the result. Errors: those of Store::Open.
+  // Opens the store, finishes erasures, resumes jobs. Turns that a crash left kRunning end as
+  // kFailed when their user is first asked for. All pointers must outlive the result; `entropy` is
+  // used concurrently. Errors: those of Store::Open; DataLoss, Unavailable.
   static base::StatusOr<std::unique_ptr<MemoryTier>> Open(const TierOptions& options,
                                                           const base::Clock* clock,
                                                           base::Entropy* entropy,
@@ -94,8 +87,8 @@ class MemoryTier {
 
   // At most one. Null: none.
   virtual void SetDeletionListener(DeletionListener* listener) = 0;
-  // Starts and stops the background jobs. Stop returns within `deadline_us`; a running job is
-  // cancelled and stays queued.
+  // Starts and stops the background jobs. Stop returns within `deadline_us` (a length of time); a
+  // running job is cancelled and stays queued.
   virtual void StartJobs() = 0;
   virtual void StopJobs(int64_t deadline_us) = 0;
   // Runs one pending job to its end, if any, and says whether there was one (tests, simulation).
@@ -111,6 +104,8 @@ class MemoryTier {
   // Errors: NotFound.
   virtual base::StatusOr<UserRecord> GetUser(const UserRef& user) = 0;
 
+  // Compares all records of all users; holds up one user at a time. A damaged memory is mended by
+  // queueing its rebuild. Errors: DataLoss, Unavailable.
   virtual base::StatusOr<std::vector<Finding>> CheckConsistency(Repair repair) = 0;
   virtual TierStats GetStats() const = 0;
 };

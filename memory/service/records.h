@@ -38,6 +38,17 @@ struct StatePart {
   int64_t bytes = 0;  // stored
 };
 
+// What a build of a memory waits for in the queue, or a sweep.
+struct JobRecord {
+  enum class Type : uint8_t { kBuildMemory, kSweep };
+  store::RecordId id;  // kBuildMemory: the session; kSweep: kSweepJob
+  Type type = Type::kBuildMemory;
+  UserRef user;
+  int64_t due_us = 0;  // not before
+  int64_t attempts = 0;
+  int64_t create_us = 0;
+};
+
 // A memory as one session has it mounted.
 struct MountEntry {
   store::RecordId memory;
@@ -57,13 +68,16 @@ struct SessionRecord {
   std::string system_prompt;
   MemoryMode mode = MemoryMode::kReadWrite;
   State state = State::kOpen;
-  std::string date;       // "2026-12-01", of its date line; fixed at the first turn
-  int64_t offset = -1;    // logical position of its first token; −1 before the first turn
-  int64_t next_turn = 1;  // number of the next turn
+  std::string date;          // "2026-12-01", of its date line; fixed at the first turn
+  int64_t offset = -1;       // logical position of its first token; −1 before the first turn
+  int64_t next_turn = 1;     // number of the next turn
+  int64_t running_turn = 0;  // the turn that is kRunning; 0: none
   std::vector<MountEntry> mounts;
   std::optional<store::RecordId> memory;  // made from this session
-  bool tainted = false;  // its state may not become a memory: it had a mount, own prompt, another
-                         // offset or a deletion
+  bool tainted = false;    // its state may not become a memory: it had a mount, own prompt, another
+                           // offset, a deletion, or a turn that leaves no memory
+  int64_t void_turn = 0;   // a deletion voided the state of all turns up to this one
+  bool incognito = false;  // it, or a turn of it, is kIncognito: no state of it is stored
   int64_t create_us = 0, update_us = 0, close_us = 0;
 };
 
@@ -92,7 +106,7 @@ struct TurnRecord {
   std::string request_id;              // empty: none
   base::Digest request_digest;         // over the request's fields
   std::string sampling_json;           // parameters and seed
-  std::string route_json;              // the route as it was decided
+  std::string route_json;              // the route as it was decided: memory ids, no titles or text
   TurnUsage usage;
   int64_t create_us = 0, finish_us = 0;
 };
@@ -110,6 +124,20 @@ struct MemoryRecord {
   int64_t logical_tokens = 0;
   int64_t use_count = 0;
   int64_t create_us = 0, update_us = 0, last_use_us = 0, delete_us = 0;
+};
+
+// What was done to erase a user. Outlives the user and holds nothing personal: `user` is a keyed
+// hash, and cleared when done.
+struct ErasureRecord {
+  enum class State : uint8_t { kRunning, kDone, kFailed };
+  store::RecordId id;
+  std::string tenant;
+  store::UserKey user;
+  State state = State::kRunning;
+  int64_t request_us = 0, done_us = 0;
+  int64_t sessions = 0, turns = 0, memories = 0, segments = 0;  // removed
+  uint64_t residual_records = 0;  // found by the scan afterwards; 0 when done
+  std::string error;
 };
 
 }  // namespace kvasir::service

@@ -42,8 +42,8 @@ class Sessions {
   virtual ~Sessions() = default;
 
   // `name` empty: one is made. Creates the user on its first use.
-  // Errors: AlreadyExists (the name is taken), InvalidArgument, Unavailable; FailedPrecondition
-  // reason ERASURE_IN_PROGRESS.
+  // Errors: AlreadyExists (the name is taken), InvalidArgument, ResourceExhausted reason
+  // LIMIT_REACHED, Unavailable. Every method: FailedPrecondition reason ERASURE_IN_PROGRESS.
   virtual base::StatusOr<SessionRecord> Create(const UserRef& user,
                                                const SessionRecord& wanted) = 0;
   // Errors of these: NotFound, DataLoss, Unavailable.
@@ -64,18 +64,23 @@ class Sessions {
                                                                 const std::string& request_id) = 0;
 
   // Makes the turn durable as kRunning and returns it with its number.
-  // Errors: FailedPrecondition reason SESSION_BUSY (a turn runs), SESSION_CLOSED; NotFound;
-  // ResourceExhausted (turns, bytes).
+  // Errors: FailedPrecondition reason SESSION_BUSY (a turn runs), SESSION_CLOSED; NotFound; Aborted
+  // reason DELETED (a memory of mounts_added is gone); InvalidArgument (a first turn without offset
+  // and date); ResourceExhausted reason LIMIT_REACHED (turns, bytes).
   virtual base::StatusOr<TurnRecord> BeginTurn(const UserRef& user, const std::string& session,
                                                TurnStart start) = 0;
-  // Makes reply, ids, usage and finish reason durable. The state becomes kDone.
+  // Makes reply, ids, usage and finish reason durable. The state becomes kDone, or kFailed when
+  // `turn` says so.
   // Errors: NotFound (deleted meanwhile), Aborted (an erasure came between; nothing was written),
   // Unavailable.
   virtual base::Status FinishTurn(const UserRef& user, const TurnRecord& turn) = 0;
-  // Saves what the session's tail gained: `parts` continue the stored ones; the last stored part is
-  // replaced when `replaces_last`. In the same commit a promotable session's memory and its index
-  // documents are created or extended. `turn`: the last turn whose tokens are all in the parts.
-  // Errors: Aborted (deleted or erased meanwhile: nothing was written), Unavailable.
+  // Saves what the session's tail gained: `parts` continue the stored ones at the end of one of
+  // them; stored parts past it are replaced (the last one when `replaces_last`; damaged ones that
+  // LoadState left out). In the same commit a promotable session's memory and its index
+  // documents are created or extended. `turn`: the last turn whose tokens are all in the parts. An
+  // incognito or closed session: nothing is written. Errors: Aborted (deleted or erased meanwhile),
+  // InvalidArgument (not exact, of another model, a gap), ResourceExhausted reason
+  // MEMORY_QUOTA_EXCEEDED, NotFound (the user's key), Unavailable; nothing was written.
   virtual base::Status SaveState(const UserRef& user, const std::string& session, int64_t turn,
                                  const std::vector<std::shared_ptr<const kv::KvSegment>>& parts,
                                  bool replaces_last) = 0;
@@ -84,7 +89,9 @@ class Sessions {
   // damage. Errors: NotFound, Unavailable.
   virtual base::StatusOr<std::vector<std::shared_ptr<const kv::KvSegment>>> LoadState(
       const UserRef& user, const std::string& session) = 0;
-  // Closes it; its memory is final, or a durable job that builds it is queued. Idempotent.
+  // Closes it; its memory is final, or a durable job that builds it is queued; the checkpoint and
+  // the content of incognito turns go. Idempotent. Errors: NotFound, FailedPrecondition reason
+  // SESSION_BUSY, ResourceExhausted (jobs, memories), DataLoss, Unavailable.
   virtual base::StatusOr<SessionRecord> Close(const UserRef& user, const std::string& session) = 0;
   // Removes session, turns, states and its memory. Gone for every reader once OK.
   virtual base::Status Delete(const UserRef& user, const std::string& session) = 0;

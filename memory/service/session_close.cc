@@ -1,0 +1,104 @@
+// Closing a session: its memory is final, or a durable job builds it.
+#include <numeric>
+
+#include "memory/service/learning.h"
+#include "memory/service/memory_build.h"
+#include "memory/service/session_changes.h"
+#include "memory/service/sessions_impl.h"
+
+namespace kvasir::service {
+namespace {
+
+// What closing does about the session's memory.
+struct FinalMemory {
+  std::optional<MemoryRecord> memory;
+  IndexUpdate index;
+  std::optional<JobRecord> job;
+};
+
+int64_t EstimatedTokens(const std::vector<TurnRecord>& turns) {
+  return std::accumulate(turns.begin(), turns.end(), int64_t{0},
+                         [](int64_t sum, const TurnRecord& turn) {
+                           return sum + std::ssize(turn.prompt_ids) + std::ssize(turn.reply_ids);
+                         });
+}
+
+base::StatusOr<FinalMemory> MakeFinal(Core& core, UserState& user, SessionRecord& session) {
+  FinalMemory final;
+  KVASIR_ASSIGN_OR_RETURN(const std::vector<TurnRecord> turns,
+                          LearnableTurns(*core.store, user.key, session));
+  if (turns.empty()) return final;
+  KVASIR_ASSIGN_OR_RETURN(MemoryRecord memory,
+                          MemoryOf(core, user, session, turns.front().user_text));
+  if (IsComplete(core, memory, Numbers(turns))) return final;
+  KVASIR_RETURN_IF_ERROR(core.CheckRoomForJob(user.key, session.id));
+  const bool usable =
+      memory.state == MemoryRecord::State::kExact || memory.state == MemoryRecord::State::kStale;
+  final.index.memory = memory.id;
+  final.index.AddDate(core, session);
+  for (const TurnRecord& turn : turns) final.index.AddTurn(core, turn);
+  memory.state = usable ? MemoryRecord::State::kStale : MemoryRecord::State::kRebuilding;
+  memory.source_turns = Numbers(turns);
+  if (!usable) memory.logical_tokens = EstimatedTokens(turns);
+  memory.update_us = core.now_us();
+  session.memory = memory.id;
+  final.memory = std::move(memory);
+  final.job = JobRecord{.id = session.id,
+                        .type = JobRecord::Type::kBuildMemory,
+                        .user = user.ref,
+                        .due_us = core.now_us(),
+                        .create_us = core.now_us()};
+  return final;
+}
+
+}  // namespace
+
+base::StatusOr<SessionRecord> SessionsImpl::Close(const UserRef& user, const std::string& name) {
+  KVASIR_ASSIGN_OR_RETURN(const OpenSession open, FindSession(core_, user, name));
+  UserState& state = *open.user;
+  absl::MutexLock session_lock(&state.LockOf(open.id));
+  KVASIR_ASSIGN_OR_RETURN(SessionRecord session,
+                          Read<SessionRecord>(*core_.store, SessionKey(state.key, open.id)));
+  if (session.state == SessionRecord::State::kClosed) return session;
+  {
+    absl::MutexLock lock(&state.mutex);
+    if (state.running.contains(open.id)) {
+      return base::WithReason(
+          base::FailedPrecondition("turn {} of the session is running", session.running_turn),
+          "SESSION_BUSY");
+    }
+  }
+  store::Batch batch;
+  SessionVoiding voiding(*core_.store, state);
+  KVASIR_RETURN_IF_ERROR(voiding.FailRunning(session, "NOT_FINISHED", core_.now_us(), batch));
+  KVASIR_ASSIGN_OR_RETURN(const FinalMemory final, MakeFinal(core_, state, session));
+  std::vector<StatePart> kept;
+  if (session.memory) {
+    if (const auto memory = state.FindMemory(*session.memory)) kept = memory->parts;
+    if (state.IsMounted(*session.memory)) {
+      KVASIR_ASSIGN_OR_RETURN(const auto rows, ReadCheckpoint(*core_.store, state.key, session.id));
+      for (const CheckpointRow& row : rows) kept.push_back(row.part);
+    }
+  }
+  KVASIR_RETURN_IF_ERROR(voiding.DropCheckpoint(session.id, kept, batch));
+  session.state = SessionRecord::State::kClosed;
+  session.close_us = session.update_us = core_.now_us();
+  batch.Put(SessionKey(state.key, session.id), Encode(session));
+  if (session.incognito) {
+    KVASIR_RETURN_IF_ERROR(ForgetIncognitoTurns(core_, state.key, session, batch));
+  }
+  if (final.memory) batch.Put(MemoryKey(state.key, final.memory->id), Encode(*final.memory));
+  final.index.Put(state.key, batch);
+  const store::RecordKey job_key = JobKey(state.key, session.id);
+  final.job ? batch.Put(job_key, Encode(*final.job)) : batch.Delete(job_key);
+  KVASIR_RETURN_IF_ERROR(core_.store->Commit(batch));
+  if (final.memory) state.SetMemory(*final.memory);
+  final.index.Apply(state);
+  final.job ? core_.jobs.Set(state.key, *final.job) : core_.jobs.Remove(state.key, session.id);
+  absl::MutexLock lock(&state.mutex);
+  state.state_bytes -= voiding.freed_bytes();
+  state.sessions[session.id] = MakeEntry(session);
+  return session;
+}
+
+}  // namespace kvasir::service
