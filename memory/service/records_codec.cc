@@ -336,10 +336,19 @@ std::string EncodeRecord(const R& record) {
   return {bytes.begin(), bytes.end()};
 }
 
+// The map that `bytes` hold, or something that is no map. Some malformed lengths make the parser
+// throw whatever it is told.
+Json ParseMap(std::string_view bytes) {
+  try {
+    return Json::from_cbor(bytes.begin(), bytes.end(), /*strict=*/true, /*allow_exceptions=*/false);
+  } catch (const Json::exception&) {
+    return Json(Json::value_t::discarded);
+  }
+}
+
 template <typename R>
 base::StatusOr<R> DecodeRecord(std::string_view bytes, const char* what) {
-  const Json map = Json::from_cbor(bytes.begin(), bytes.end(), /*strict=*/true,
-                                   /*allow_exceptions=*/false);
+  const Json map = ParseMap(bytes);
   if (!map.is_object()) return base::DataLoss("{} of {} bytes is no CBOR map", what, bytes.size());
   R record;
   Reader reader(map);
