@@ -42,6 +42,13 @@ constexpr OptionKey kKeys[] = {
      0, kBytesMax},
     {"mounts_max", "memories in front of a session", &Options::mounts_max, 0, 64},
     {"mount_slots_max", "slots of all mounted memories", &Options::mount_slots_max, 0, 1 << 20},
+    {"mounts_per_turn_max", "of them, new in one turn", &Options::mounts_per_turn_max, 0, 64},
+    {"mount_slack_tokens", "positions in front of a session kept for later mounts",
+     &Options::mount_slack_tokens, 0, 1 << 20},
+    {"inline_build_tokens_max", "a state of so few tokens is built before the turn that wants it",
+     &Options::inline_build_tokens_max, 0, 65'536},
+    {"session_idle_close_s", "seconds after which the memory of an idle session is made",
+     &Options::session_idle_close_s, 1, 2'592'000},
     {"drain_s", "seconds that running turns get when the server stops", &Options::drain_s, 0, 3600},
 };
 

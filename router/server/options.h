@@ -38,7 +38,11 @@ struct Options {
   int64_t state_cache_bytes_max = int64_t{1} << 30;  // stored states kept in RAM, from 0
   int64_t mounts_max = 8;                            // memories in front of a session, 0 to 64
   int64_t mount_slots_max = 4096;                    // slots of them all, 0 to 1,048,576
-  int64_t drain_s = 20;  // time that running turns get at the end, 0 to 3600
+  int64_t mounts_per_turn_max = 3;                   // of them, new in one turn, 0 to 64
+  int64_t mount_slack_tokens = 2048;      // positions kept for later mounts, 0 to 1,048,576
+  int64_t inline_build_tokens_max = 512;  // a state so short is built before the turn, 0 to 65,536
+  int64_t session_idle_close_s = 900;     // an idle session's memory is made, 1 to 2,592,000
+  int64_t drain_s = 20;                   // time that running turns get at the end, 0 to 3600
 };
 
 }  // namespace kvasir::server

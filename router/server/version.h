@@ -1,0 +1,8 @@
+// The version of the programs.
+#pragma once
+
+namespace kvasir::server {
+
+inline constexpr char kVersion[] = KVASIR_VERSION;
+
+}  // namespace kvasir::server
