@@ -90,6 +90,25 @@ TEST(DeleteMemory, LeavesNothingFindableAndKeepsTheSessionUsable) {
   EXPECT_TRUE(world.Findings(Repair::kNo).empty());
 }
 
+TEST(DeleteMemory, ScoresAreThoseOfAnIndexThatNeverKnewIt) {
+  const auto score = [](bool with_deleted) {
+    World world;
+    world.Create(kAnn, "a");
+    world.Learn(kAnn, "a", "my boat is red", "noted");
+    world.Create(kAnn, "b");
+    world.Learn(kAnn, "b", "my cat sleeps", "noted");
+    if (with_deleted) {
+      world.Create(kAnn, "c");
+      const MemoryRecord memory = world.Learn(kAnn, "c", "the boat in zanzibar", "noted");
+      EXPECT_TRUE(world.memories().Delete(kAnn, memory.name).ok());
+    }
+    const auto found = world.memories().Search(kAnn, "boats", 10);
+    EXPECT_TRUE(found.ok() && found->size() == 1) << found.status();
+    return found.ok() && !found->empty() ? found->at(0).lexical_score : 0;
+  };
+  EXPECT_EQ(score(true), score(false));
+}
+
 TEST(DeleteMemory, TheSessionIsLearnedAnewFromWhatCameAfter) {
   World world;
   world.Create(kAnn, "s");
@@ -132,6 +151,7 @@ TEST(DeleteMemory, VoidsEverySessionThatHadItMounted) {
   EXPECT_EQ(world.Finish(kAnn, running, "in zanzibar").code(), absl::StatusCode::kAborted);
   EXPECT_EQ(world.sessions().GetTurn(kAnn, "u", 2)->state, TurnRecord::State::kFailed);
   EXPECT_EQ(world.sessions().GetTurn(kAnn, "u", 2)->user_text, "and now?");
+  EXPECT_EQ(world.Say(kAnn, "u", "and then?", "somewhere").number, 3);  // not busy
   TestTail whole(world.sessions().Get(kAnn, "t")->offset);
   EXPECT_EQ(world.sessions().SaveState(kAnn, "t", 1, {whole.Next(9, 1)}, false).code(),
             absl::StatusCode::kAborted);

@@ -174,8 +174,10 @@ TEST(States, ATurnOfAnotherModeTaintsTheSession) {
   const auto session = world.sessions().Get(kAnn, "s");
   EXPECT_TRUE(session->tainted);
   // The memory stays what it was before.
-  EXPECT_EQ(world.memories().Get(kAnn, session->memory->Hex())->source_turns,
-            std::vector<int64_t>{1});
+  const auto memory = world.memories().Get(kAnn, session->memory->Hex());
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(memory->source_turns, std::vector<int64_t>{1});
+  EXPECT_EQ(memory->logical_tokens, 10);
 }
 
 TEST(Limits, BytesOfStatesAndMemoriesPerUserAreBounded) {
