@@ -8,13 +8,15 @@
 namespace kvasir::service {
 namespace {
 
+using std::string_literals::operator""s;
+
 TurnRecord SomeTurn() {
   TurnRecord turn;
   turn.session.bytes = {1, 2, 3};
   turn.number = 7;
   turn.state = TurnRecord::State::kDone;
   turn.mode = MemoryMode::kIncognito;
-  turn.user_text = std::string("not UTF-8 \xff\xfe and a zero \0 in it", 34);
+  turn.user_text = "not UTF-8 \xff\xfe and a zero \0 in it"s;
   turn.reply_text = "reply";
   turn.prompt_ids = {1, -2, 151643, INT32_MAX};
   turn.reply_ids = {5};
