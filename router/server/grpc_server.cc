@@ -8,9 +8,11 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "router/server/address.h"
+#include "router/server/malformed_requests.h"
 
 namespace kvasir::server {
 namespace {
@@ -46,6 +48,9 @@ void SetLimits(const Options& options, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                               1 << GRPC_COMPRESS_NONE);
   builder->SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<MalformedRequests>());
+  builder->experimental().SetInterceptorCreators(std::move(interceptors));
   grpc::ResourceQuota quota("kvasird");
   quota.SetMaxThreads(kThreadsMax);
   builder->SetResourceQuota(quota);

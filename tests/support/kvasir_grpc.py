@@ -47,6 +47,15 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
+def listens(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=2).close()
+        return True
+    except OSError:
+        return False
+
+
 class Server:
     """A kvasird process on a free loopback port. start() waits until it serves."""
 
@@ -60,11 +69,13 @@ class Server:
         self.address = f"127.0.0.1:{free_port()}"
         self.process = subprocess.Popen([*self.arguments, "--listen", self.address], stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + timeout_s
-        client = Client(self.address)
+        client = None  # made when the port is open: a channel that was refused waits seconds before it tries again
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"kvasird ended with {self.process.returncode}:\n{self.output()}")
-            if client.serving():
+            if client is None and listens(self.address):
+                client = Client(self.address)
+            if client is not None and client.serving():
                 return self
             time.sleep(0.02)
         raise RuntimeError(f"kvasird does not serve after {timeout_s} s:\n{self.output()}")
