@@ -38,6 +38,16 @@ std::optional<std::pair<store::UserKey, JobRecord>> JobQueue::NextDue(int64_t no
   return std::pair(next->first.first, next->second);
 }
 
+std::vector<JobRecord> JobQueue::OfUser(const store::UserKey& user) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<JobRecord> jobs;
+  for (auto it = jobs_.lower_bound({user, store::RecordId{}}); it != jobs_.end(); ++it) {
+    if (it->first.first != user) break;
+    jobs.push_back(it->second);
+  }
+  return jobs;
+}
+
 int64_t JobQueue::size() const {
   absl::MutexLock lock(&mutex_);
   return std::ssize(jobs_);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -21,6 +22,8 @@ class JobQueue {
   void Remove(const store::UserKey& user, const store::RecordId& job);
   void RemoveUser(const store::UserKey& user);
   std::optional<JobRecord> Get(const store::UserKey& user, const store::RecordId& job) const;
+  // All jobs of `user`.
+  std::vector<JobRecord> OfUser(const store::UserKey& user) const;
   // The due job that has waited longest; it stays in the queue.
   std::optional<std::pair<store::UserKey, JobRecord>> NextDue(int64_t now_us) const;
   int64_t size() const;

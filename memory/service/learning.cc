@@ -1,6 +1,7 @@
 #include "memory/service/learning.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace kvasir::service {
 
@@ -94,6 +95,45 @@ void IndexUpdate::Put(const store::UserKey& user, store::Batch& batch) const {
 void IndexUpdate::Apply(UserState& user) const {
   absl::MutexLock lock(&user.mutex);
   for (const auto& [turn, terms] : turns) user.index.SetTurn(memory.bytes, turn, terms);
+}
+
+namespace {
+
+int64_t EstimatedTokens(const std::vector<TurnRecord>& turns) {
+  return std::accumulate(turns.begin(), turns.end(), int64_t{0},
+                         [](int64_t sum, const TurnRecord& turn) {
+                           return sum + std::ssize(turn.prompt_ids) + std::ssize(turn.reply_ids);
+                         });
+}
+
+}  // namespace
+
+base::StatusOr<MemoryPlan> PlanMemory(Core& core, UserState& user, SessionRecord& session) {
+  MemoryPlan plan;
+  KVASIR_ASSIGN_OR_RETURN(const std::vector<TurnRecord> turns,
+                          LearnableTurns(*core.store, user.key, session));
+  if (turns.empty()) return plan;
+  KVASIR_ASSIGN_OR_RETURN(MemoryRecord memory,
+                          MemoryOf(core, user, session, turns.front().user_text));
+  if (IsComplete(core, memory, Numbers(turns))) return plan;
+  KVASIR_RETURN_IF_ERROR(core.CheckRoomForJob(user.key, session.id));
+  const bool usable =
+      memory.state == MemoryRecord::State::kExact || memory.state == MemoryRecord::State::kStale;
+  plan.index.memory = memory.id;
+  plan.index.AddDate(core, session);
+  for (const TurnRecord& turn : turns) plan.index.AddTurn(core, turn);
+  memory.state = usable ? MemoryRecord::State::kStale : MemoryRecord::State::kRebuilding;
+  memory.source_turns = Numbers(turns);
+  if (!usable) memory.logical_tokens = EstimatedTokens(turns);
+  memory.update_us = core.now_us();
+  session.memory = memory.id;
+  plan.memory = std::move(memory);
+  plan.job = JobRecord{.id = session.id,
+                       .type = JobRecord::Type::kBuildMemory,
+                       .user = user.ref,
+                       .due_us = core.now_us(),
+                       .create_us = core.now_us()};
+  return plan;
 }
 
 }  // namespace kvasir::service

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,17 @@ struct IndexUpdate {
   // After the commit.
   void Apply(UserState& user) const;
 };
+
+// What a session still has to do for its memory to hold all its learnable turns.
+struct MemoryPlan {
+  // The memory as it is until its state is built; nothing when it is complete or there is nothing
+  // to learn. One with an older state stays mountable as kStale.
+  std::optional<MemoryRecord> memory;
+  IndexUpdate index;
+  std::optional<JobRecord> job;  // builds the state from text, due at once
+};
+// Plans it and names the memory in `session`; nothing is stored.
+// Errors: ResourceExhausted (reason MEMORY_QUOTA_EXCEEDED, LIMIT_REACHED), DataLoss, Unavailable.
+base::StatusOr<MemoryPlan> PlanMemory(Core& core, UserState& user, SessionRecord& session);
 
 }  // namespace kvasir::service

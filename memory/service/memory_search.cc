@@ -1,9 +1,60 @@
 // Memories: finding them by words.
 #include <algorithm>
 
+#include "memory/service/learning.h"
 #include "memory/service/memories_impl.h"
+#include "memory/service/record_access.h"
 
 namespace kvasir::service {
+namespace {
+
+bool SameTurns(const UserState& user, const MemoryRecord& memory) {
+  const auto known = user.FindMemory(memory.id);
+  return known && known->state == memory.state && known->source_turns == memory.source_turns;
+}
+
+// Commits the memory that a session leaves unless it is known already, and lets its job run now.
+base::Status Announce(Core& core, UserState& user, const JobRecord& waiting) {
+  absl::MutexLock session_lock(&user.LockOf(waiting.id));
+  {
+    absl::MutexLock lock(&user.mutex);
+    if (!user.sessions.contains(waiting.id) || user.running.contains(waiting.id)) {
+      return base::OkStatus();
+    }
+  }
+  KVASIR_ASSIGN_OR_RETURN(SessionRecord session,
+                          Read<SessionRecord>(*core.store, SessionKey(user.key, waiting.id)));
+  const auto plan = PlanMemory(core, user, session);
+  if (plan.status().code() == absl::StatusCode::kResourceExhausted) return base::OkStatus();
+  KVASIR_RETURN_IF_ERROR(plan.status());
+  if (!plan->memory || SameTurns(user, *plan->memory)) return base::OkStatus();
+  store::Batch batch;
+  batch.Put(SessionKey(user.key, session.id), Encode(session));
+  batch.Put(MemoryKey(user.key, plan->memory->id), Encode(*plan->memory));
+  plan->index.Put(user.key, batch);
+  batch.Put(JobKey(user.key, session.id), Encode(*plan->job));
+  KVASIR_RETURN_IF_ERROR(core.store->Commit(batch));
+  user.SetMemory(*plan->memory);
+  plan->index.Apply(user);
+  core.jobs.Set(user.key, *plan->job);
+  absl::MutexLock lock(&user.mutex);
+  user.sessions[session.id] = MakeEntry(session);
+  return base::OkStatus();
+}
+
+// What the user's other sessions said and no memory holds yet (their state cannot become one, or
+// the server ended before it was stored) becomes a memory to be built: what was said is found by
+// the very next session.
+base::Status AnnounceWaiting(Core& core, UserState& user,
+                             const std::optional<store::RecordId>& own) {
+  for (const JobRecord& job : core.jobs.OfUser(user.key)) {
+    if (job.type != JobRecord::Type::kBuildMemory || job.id == own) continue;
+    KVASIR_RETURN_IF_ERROR(Announce(core, user, job));
+  }
+  return base::OkStatus();
+}
+
+}  // namespace
 
 base::StatusOr<std::vector<Candidate>> MemoriesImpl::Search(const UserRef& user,
                                                             const std::string& query,
@@ -31,6 +82,7 @@ base::StatusOr<std::vector<Candidate>> MemoriesImpl::Candidates(const UserRef& u
   const index::TermCounts terms = core_.analyzer->Analyze(message);
   KVASIR_ASSIGN_OR_RETURN(const SharedUser shared, core_.users.Shared(user));
   const std::optional<store::RecordId> own = shared->FindSession(session);
+  KVASIR_RETURN_IF_ERROR(AnnounceWaiting(core_, *shared, own));
   std::vector<Candidate> candidates;
   {
     absl::MutexLock lock(&shared->mutex);

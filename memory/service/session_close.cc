@@ -1,58 +1,10 @@
 // Closing a session: its memory is final, or a durable job builds it.
-#include <numeric>
-
 #include "memory/service/learning.h"
 #include "memory/service/memory_build.h"
 #include "memory/service/session_changes.h"
 #include "memory/service/sessions_impl.h"
 
 namespace kvasir::service {
-namespace {
-
-// What closing does about the session's memory.
-struct FinalMemory {
-  std::optional<MemoryRecord> memory;
-  IndexUpdate index;
-  std::optional<JobRecord> job;
-};
-
-int64_t EstimatedTokens(const std::vector<TurnRecord>& turns) {
-  return std::accumulate(turns.begin(), turns.end(), int64_t{0},
-                         [](int64_t sum, const TurnRecord& turn) {
-                           return sum + std::ssize(turn.prompt_ids) + std::ssize(turn.reply_ids);
-                         });
-}
-
-base::StatusOr<FinalMemory> MakeFinal(Core& core, UserState& user, SessionRecord& session) {
-  FinalMemory final;
-  KVASIR_ASSIGN_OR_RETURN(const std::vector<TurnRecord> turns,
-                          LearnableTurns(*core.store, user.key, session));
-  if (turns.empty()) return final;
-  KVASIR_ASSIGN_OR_RETURN(MemoryRecord memory,
-                          MemoryOf(core, user, session, turns.front().user_text));
-  if (IsComplete(core, memory, Numbers(turns))) return final;
-  KVASIR_RETURN_IF_ERROR(core.CheckRoomForJob(user.key, session.id));
-  const bool usable =
-      memory.state == MemoryRecord::State::kExact || memory.state == MemoryRecord::State::kStale;
-  final.index.memory = memory.id;
-  final.index.AddDate(core, session);
-  for (const TurnRecord& turn : turns) final.index.AddTurn(core, turn);
-  memory.state = usable ? MemoryRecord::State::kStale : MemoryRecord::State::kRebuilding;
-  memory.source_turns = Numbers(turns);
-  if (!usable) memory.logical_tokens = EstimatedTokens(turns);
-  memory.update_us = core.now_us();
-  session.memory = memory.id;
-  final.memory = std::move(memory);
-  final.job = JobRecord{.id = session.id,
-                        .type = JobRecord::Type::kBuildMemory,
-                        .user = user.ref,
-                        .due_us = core.now_us(),
-                        .create_us = core.now_us()};
-  return final;
-}
-
-}  // namespace
-
 base::StatusOr<SessionRecord> SessionsImpl::Close(const UserRef& user, const std::string& name) {
   KVASIR_ASSIGN_OR_RETURN(const OpenSession open, FindSession(core_, user, name));
   UserState& state = *open.user;
@@ -71,7 +23,7 @@ base::StatusOr<SessionRecord> SessionsImpl::Close(const UserRef& user, const std
   store::Batch batch;
   SessionVoiding voiding(*core_.store, state);
   KVASIR_RETURN_IF_ERROR(voiding.FailRunning(session, "NOT_FINISHED", core_.now_us(), batch));
-  KVASIR_ASSIGN_OR_RETURN(const FinalMemory final, MakeFinal(core_, state, session));
+  KVASIR_ASSIGN_OR_RETURN(const MemoryPlan final, PlanMemory(core_, state, session));
   std::vector<StatePart> kept;
   if (session.memory) {
     if (const auto memory = state.FindMemory(*session.memory)) kept = memory->parts;

@@ -64,6 +64,36 @@ TEST(Jobs, AJobResumesAfterReopening) {
   EXPECT_EQ(RunJobs(world), 0);
 }
 
+// The server ended between the reply and the saving of its state.
+TEST(Jobs, WhatNoSavedStateHoldsIsACandidateOfTheNextSessionAndCanBeBuiltAtOnce) {
+  World world;
+  world.Create(kAnn, "s");
+  world.Say(kAnn, "s", "my boat", "noted");
+  world.Reopen();
+  world.Create(kAnn, "next");
+  auto candidates = world.memories().Candidates(kAnn, "next", "which boats");
+  KVASIR_ASSERT_OK(candidates.status());
+  ASSERT_EQ(candidates->size(), 1u);
+  EXPECT_TRUE(candidates->at(0).lexical_hit);
+  EXPECT_EQ(candidates->at(0).memory.state, MemoryRecord::State::kRebuilding);
+  EXPECT_EQ(candidates->at(0).memory.logical_tokens, 5);
+  KVASIR_ASSERT_OK(world.memories().BuildNow(kAnn, candidates->at(0).memory.name).status());
+  EXPECT_EQ(world.memories().Candidates(kAnn, "next", "boats")->at(0).memory.state,
+            MemoryRecord::State::kExact);
+  EXPECT_EQ(RunJobs(world), 1);  // due at once, and finds nothing left to do
+  EXPECT_EQ(world.builder.built.size(), 1u);
+  EXPECT_TRUE(world.Findings(Repair::kNo).empty());
+}
+
+TEST(Jobs, ASessionWhoseTurnRunsIsNoCandidateYet) {
+  World world;
+  world.Create(kAnn, "s");
+  world.Say(kAnn, "s", "my boat", "noted");
+  world.Begin(kAnn, "s", "and my");
+  world.Create(kAnn, "next");
+  EXPECT_TRUE(world.memories().Candidates(kAnn, "next", "boat")->empty());
+}
+
 TEST(Jobs, AnIdleSessionIsLearnedWithoutBeingClosed) {
   World world;
   SayBehindOwnPrompt(world, "s", "my boat");

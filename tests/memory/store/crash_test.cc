@@ -80,7 +80,10 @@ TEST(StoreCrash, EveryAcknowledgedBatchSurvivesKillAndNoneIsHalf) {
 
 int main(int argc, char** argv) {
   if (argc == 4 && std::strcmp(argv[1], "--load") == 0) {
-    kvasir::store::RunLoad(argv[2], std::atoi(argv[3]));
+    const std::string pipe = argv[3];
+    int fd = -1;
+    std::from_chars(pipe.data(), pipe.data() + pipe.size(), fd);
+    kvasir::store::RunLoad(argv[2], fd);
   }
   testing::InitGoogleTest(&argc, argv);
   for (int i = 1; i < argc; ++i) {
