@@ -6,13 +6,16 @@ Method: stubs made by grpcio-tools from the project's protos, the tiny model. Us
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import grpc  # noqa: E402
-from kvasir_grpc import Client, Server, memory_pb2, session_pb2, turn_pb2, user_pb2  # noqa: E402
+from kvasir_grpc import Client, Server, chat_pb2, free_port, memory_pb2, session_pb2, turn_pb2, user_pb2  # noqa: E402
+from kvasir.v1 import session_service_pb2_grpc  # noqa: E402
 from google.rpc import error_details_pb2, status_pb2  # noqa: E402
 
 KVASIRD, MODEL = "", ""
@@ -107,6 +110,30 @@ class ChatTest(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as caught:
             self.client.users.GetUser(user_pb2.GetUserRequest(name=self.client.user), timeout=60)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+
+    def test_a_reader_that_takes_nothing_is_cancelled(self) -> None:
+        metrics = f"127.0.0.1:{free_port()}"
+        self.server.kill()
+        self.server.arguments += ["--slow-reader-s-max", "1", "--metrics-listen", metrics]
+        self.client = Client(self.server.start().address)
+        session = self.client.create_session()
+        # A window of some kilobytes: the reply does not fit into what gRPC and the sockets hold.
+        channel = grpc.insecure_channel(self.server.address, options=[("grpc.http2.bdp_probe", 0),
+                                                                      ("grpc.http2.lookahead_bytes", 4096)])
+        request = chat_pb2.ChatRequest(session=session, message="Tell me a long story", max_output_tokens=1000,
+                                       temperature=0.8, seed=3, logprobs=True)
+        stream = session_service_pb2_grpc.SessionServiceStub(channel).Chat(request, timeout=120)
+        cancelled = re.compile(r'^kvasir_\w+{.*code="CANCELLED".*method="SessionService/Chat".*} 1$', re.M)
+        while True:  # until the server has given up; the deadline of the call bounds it
+            with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=10) as page:
+                if cancelled.search(page.read().decode()):
+                    break
+            self.assertFalse(stream.done())
+        with self.assertRaises(grpc.RpcError) as caught:
+            for _ in stream:
+                pass
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.CANCELLED)
+        self.assertTrue(self.say(session, "Hello").turn.endswith("/turns/2"))
 
     def test_errors_carry_the_documented_reason(self) -> None:
         session = self.client.create_session()

@@ -106,6 +106,51 @@ TEST(ServiceMemory, AMemoryThatJoinsLaterIsSeenFromThatTurnOnAlsoAfterARestart) 
   }
 }
 
+// The middle one of three turns reads nothing; what the others see does not change by that.
+TEST(ServiceMemory, AnOffTurnInASessionWithMountsIsResumedAsItWas) {
+  std::vector<std::vector<float>> expected;
+  for (const bool restart : {false, true}) {
+    const TempFolder data;
+    auto server = std::make_unique<TinyServer>(data.path());
+    server->Say(server->NewSession("ana"), kFact);
+    const std::string session = server->NewSession("ana", v1::MEMORY_MODE_READ, "s");
+    for (int i = 0; i < 3; ++i) {
+      v1::ChatRequest request = TinyServer::Request(session, kQuestion, 24);
+      if (i == 1) request.set_memory_mode(v1::MEMORY_MODE_OFF);
+      const Reply reply = server->Chat(request);
+      ASSERT_TRUE(reply.status.ok()) << reply.status.error_message();
+      EXPECT_EQ(reply.route.mounts_size(), i == 1 ? 0 : 1);
+      EXPECT_EQ(reply.usage.memory_slots() > 0, i != 1);
+      EXPECT_EQ(reply.usage.session_cached_tokens() > 0, i > 0);
+      if (!restart) {
+        expected.push_back(reply.logprobs);
+        continue;
+      }
+      EXPECT_EQ(reply.logprobs, expected[static_cast<size_t>(i)]) << "turn " << i + 1;
+      server.reset();
+      server = std::make_unique<TinyServer>(data.path());
+    }
+  }
+  EXPECT_NE(expected[1], expected[2]);
+}
+
+TEST(ServiceMemory, AnIncognitoTurnIsForgottenWithItsSession) {
+  const TempFolder data;
+  TinyServer server(data.path());
+  const std::string session = server.NewSession("ana");
+  v1::ChatRequest request = TinyServer::Request(session, kFact);
+  request.set_memory_mode(v1::MEMORY_MODE_INCOGNITO);
+  EXPECT_TRUE(server.Chat(request).status.ok());
+  EXPECT_EQ(server.Close(session), "");
+  EXPECT_TRUE(server.Memories("ana").empty());
+  v1::ListTurnsRequest list;
+  list.set_parent(session);
+  v1::ListTurnsResponse turns;
+  ASSERT_TRUE(Call(server.sessions(), &v1::SessionService::Stub::ListTurns, list, &turns).ok());
+  EXPECT_EQ(turns.DebugString().find("Tofu"), std::string::npos);
+  EXPECT_TRUE(server.Consistent());
+}
+
 TEST(ServiceMemory, AClosedSessionWithMountsBecomesAMemoryBuiltFromItsText) {
   const TempFolder data;
   TinyServer server(data.path());

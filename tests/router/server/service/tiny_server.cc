@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "engine/base/check.h"
+#include "engine/gguf/file.h"
+#include "engine/runtime/prompt.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "tests/support/tiny_model.h"
@@ -41,6 +43,14 @@ TempFolder::TempFolder() {
 TempFolder::~TempFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+int64_t UserTurnTokens(const std::string& message) {
+  const auto file = *gguf::File::Open(ModelPath());
+  const auto tokenizer = *tokenizer::Tokenizer::Create(*file);
+  const tokenizer::ChatTemplate chat = *tokenizer::ChatTemplate::Create(*file, tokenizer.get());
+  const runtime::Prompt prompt = *runtime::Prompt::Create(tokenizer.get(), &chat);
+  return static_cast<int64_t>(prompt.UserTurn(message).size());
 }
 
 std::string ReasonOf(const grpc::Status& status) {

@@ -46,6 +46,9 @@ struct Reply {
   std::string turn;
 };
 
+// Tokens of a user's message with its template, as the tiny model has them.
+int64_t UserTurnTokens(const std::string& message);
+
 // ErrorInfo's reason in the details of a status, or "".
 std::string ReasonOf(const grpc::Status& status);
 
