@@ -27,13 +27,16 @@ base::StatusOr<BuildSource> ReadSource(Core& core, UserState& user,
   return source;
 }
 
-kv::BuilderSession ToBuild(const BuildSource& source) {
+// The ids of the replies are used when they are tokens of the served model, else their text.
+kv::BuilderSession ToBuild(const Core& core, const BuildSource& source) {
+  const bool own_ids = CheckSessionModel(source.session, core.builder->model_id()).ok();
   kv::BuilderSession session{.date = source.session.date, .turns = {}};
   for (const TurnRecord& turn : source.turns) {
-    session.turns.push_back({.turn = turn.number,
-                             .user_text = turn.user_text,
-                             .assistant_text = turn.reply_text,
-                             .assistant_tokens = turn.reply_ids});
+    session.turns.push_back(
+        {.turn = turn.number,
+         .user_text = turn.user_text,
+         .assistant_text = turn.reply_text,
+         .assistant_tokens = own_ids ? turn.reply_ids : std::vector<int32_t>()});
   }
   return session;
 }
@@ -118,7 +121,7 @@ base::StatusOr<MemoryRecord> BuildMemory(Core& core, const UserRef& user,
     return *source.memory;
   }
   KVASIR_ASSIGN_OR_RETURN(const std::shared_ptr<const kv::KvSegment> state,
-                          core.builder->Build(ToBuild(source), cancelled));
+                          core.builder->Build(ToBuild(core, source), cancelled));
   if (state->info().model_id != core.builder->model_id() ||
       state->info().first_position != core.builder->base_tokens()) {
     return base::Internal("a built state begins at {}, the base has {} tokens",

@@ -74,6 +74,7 @@ struct SessionRecord {
   int64_t running_turn = 0;  // the turn that is kRunning; 0: none
   std::vector<MountEntry> mounts;
   std::optional<store::RecordId> memory;  // made from this session
+  std::string model_id_hex;  // whose token ids its turns hold; empty before the first turn
   bool tainted = false;    // its state may not become a memory: it had a mount, own prompt, another
                            // offset, a deletion, or a turn that leaves no memory
   int64_t void_turn = 0;   // a deletion voided the state of all turns up to this one

@@ -95,6 +95,7 @@ void Fields(Io& io, R& r) {
   io.Field("memory", r.memory);
   io.Field("tainted", r.tainted);
   io.Field("void", r.void_turn);
+  io.Field("model", r.model_id_hex);
   io.Field("incognito", r.incognito);
   io.Field("create", r.create_us);
   io.Field("update", r.update_us);

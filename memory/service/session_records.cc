@@ -21,6 +21,15 @@ base::Status CheckWanted(const TierOptions& options, const SessionRecord& wanted
 
 }  // namespace
 
+base::Status CheckSessionModel(const SessionRecord& session, const kv::ModelId& served) {
+  const std::string hex = served.digest.Hex();
+  if (session.model_id_hex.empty() || session.model_id_hex == hex) return base::OkStatus();
+  return base::WithReason(
+      base::FailedPrecondition("the session was begun with model {}, the server runs {}",
+                               session.model_id_hex, hex),
+      "MODEL_MISMATCH");
+}
+
 base::StatusOr<OpenSession> FindSession(Core& core, const UserRef& user,
                                         const std::string& session) {
   KVASIR_ASSIGN_OR_RETURN(SharedUser shared, core.users.Shared(user));

@@ -37,6 +37,10 @@ struct Listed {
   std::string next;  // empty on the last page
 };
 
+// FailedPrecondition reason MODEL_MISMATCH when the turns of the session hold token ids of another
+// model than `served`: they mean nothing to it.
+base::Status CheckSessionModel(const SessionRecord& session, const kv::ModelId& served);
+
 class Sessions {
  public:
   virtual ~Sessions() = default;
@@ -64,9 +68,10 @@ class Sessions {
                                                                 const std::string& request_id) = 0;
 
   // Makes the turn durable as kRunning and returns it with its number.
-  // Errors: FailedPrecondition reason SESSION_BUSY (a turn runs), SESSION_CLOSED; NotFound; Aborted
-  // reason DELETED (a memory of mounts_added is gone); InvalidArgument (a first turn without offset
-  // and date); ResourceExhausted reason LIMIT_REACHED (turns, bytes).
+  // Errors: FailedPrecondition reason SESSION_BUSY (a turn runs), SESSION_CLOSED, MODEL_MISMATCH
+  // (its turns are of another model); NotFound; Aborted reason DELETED (a memory of mounts_added is
+  // gone); InvalidArgument (a first turn without offset and date); ResourceExhausted reason
+  // LIMIT_REACHED (turns, bytes).
   virtual base::StatusOr<TurnRecord> BeginTurn(const UserRef& user, const std::string& session,
                                                TurnStart start) = 0;
   // Makes reply, ids, usage and finish reason durable. The state becomes kDone, or kFailed when

@@ -92,6 +92,7 @@ base::Status SessionsImpl::CheckStart(const UserState& user, const SessionRecord
   if (session.state == SessionRecord::State::kClosed) {
     return base::WithReason(base::FailedPrecondition("the session is closed"), "SESSION_CLOSED");
   }
+  KVASIR_RETURN_IF_ERROR(CheckSessionModel(session, core_.builder->model_id()));
   if (IsRunning(user, session.id)) {
     return base::WithReason(
         base::FailedPrecondition("turn {} of the session is running", session.running_turn),
@@ -138,6 +139,7 @@ base::StatusOr<TurnRecord> SessionsImpl::BeginTurn(const UserRef& user, const st
     session.offset = start.offset;
     session.date = start.date;
   }
+  session.model_id_hex = core_.builder->model_id().digest.Hex();
   for (MountEntry& mount : start.mounts_added) {
     mount.turn = turn.number;
     session.mounts.push_back(std::move(mount));

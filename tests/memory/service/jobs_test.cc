@@ -52,6 +52,23 @@ TEST(Jobs, ClosingQueuesABuildAndUntilThenTheMemoryIsNotReady) {
   EXPECT_EQ(RunJobs(world), 0);
 }
 
+TEST(Jobs, AnotherModelBuildsFromTheTextOfRepliesAndNotFromTheIdsOfTheFirstOne) {
+  World world;
+  SayBehindOwnPrompt(world, "s", "my boat");
+  SayBehindOwnPrompt(world, "t", "my car");
+  ASSERT_TRUE(world.sessions().Close(kAnn, "s").ok());
+  EXPECT_EQ(RunJobs(world), 1);
+  ASSERT_EQ(world.builder.built.size(), 1u);
+  EXPECT_FALSE(world.builder.built[0].turns.at(0).assistant_tokens.empty());
+  world.builder.model = TestModel(2);
+  world.Reopen();
+  ASSERT_TRUE(world.sessions().Close(kAnn, "t").ok());
+  EXPECT_EQ(RunJobs(world), 1);
+  ASSERT_EQ(world.builder.built.size(), 2u);
+  EXPECT_EQ(world.builder.built[1].turns.at(0).assistant_text, "reply");
+  EXPECT_TRUE(world.builder.built[1].turns.at(0).assistant_tokens.empty());
+}
+
 TEST(Jobs, AJobResumesAfterReopening) {
   World world;
   SayBehindOwnPrompt(world, "s", "my boat");

@@ -34,6 +34,25 @@ TEST(Turns, ATurnIsThereFromBeginToFinish) {
   EXPECT_EQ(session->date, "2026-12-01");
 }
 
+TEST(Turns, ASessionGoesOnOnlyWithTheModelThatItsTokensAreOf) {
+  World world;
+  world.Create(kAnn, "s");
+  world.Create(kAnn, "without turns");
+  world.Say(kAnn, "s", "one", "first");
+  world.builder.model = TestModel(2);
+  world.Reopen();
+  TurnStart start;
+  start.turn.user_text = "two";
+  const auto refused = world.sessions().BeginTurn(kAnn, "s", start);
+  EXPECT_EQ(base::Reason(refused.status()), "MODEL_MISMATCH") << refused.status();
+  EXPECT_EQ(world.sessions().Get(kAnn, "s")->next_turn, 2);
+  EXPECT_EQ(world.sessions().GetTurn(kAnn, "s", 1)->reply_text, "first");  // can be read
+  world.Say(kAnn, "without turns", "one", "first");
+  world.builder.model = TestModel(1);
+  world.Reopen();
+  world.Say(kAnn, "s", "two", "second");
+}
+
 TEST(Turns, AcknowledgedTurnsOutliveTheProcessAndARunningOneHasFailed) {
   World world;
   world.Create(kAnn, "s");
