@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "memory/service/references.h"
+
 namespace kvasir::service {
 
 int64_t SealedParts::bytes() const {
@@ -121,9 +123,11 @@ void CheckpointSave::PutJobDone(int64_t turn) {
 void CheckpointSave::DropReplaced() {
   std::optional<MemoryRecord> memory = memory_;
   if (!memory && session_.memory) memory = user_.FindMemory(*session_.memory);
-  if (memory && user_.IsMounted(memory->id)) return;
+  const bool mounted = memory && user_.IsMounted(memory->id);
   for (const StatePart& part : replaced_) {
-    if (!memory || !Contains(memory->parts, part.id)) voiding_.Drop(part, batch_);
+    if (memory && Contains(memory->parts, part.id)) continue;
+    if (mounted) return PutSweep(core_, user_, kSweepWaitUs, batch_);
+    voiding_.Drop(part, batch_);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory/service/memories_impl.h"
+#include "memory/service/references.h"
 #include "memory/service/sessions_impl.h"
 
 namespace kvasir::service {
@@ -110,17 +111,6 @@ base::Status Deletion::PutSessionRemoval(const store::RecordId& session) {
   return base::OkStatus();
 }
 
-// Removes what only a walk over the store finds: segments kept for mounts, orphan chunks.
-void Deletion::PutSweep() {
-  const JobRecord sweep{.id = kSweepJob,
-                        .type = JobRecord::Type::kSweep,
-                        .user = user_.ref,
-                        .due_us = core_.now_us(),
-                        .create_us = core_.now_us()};
-  batch_.Put(JobKey(user_.key, kSweepJob), Encode(sweep));
-  core_.jobs.Set(user_.key, sweep);
-}
-
 base::Status Deletion::Commit() {
   const base::Status status = core_.store->Commit(batch_);
   batch_ = store::Batch();
@@ -134,7 +124,8 @@ base::Status Deletion::CommitAll() {
   }
   for (const auto& [id, name] : sessions_) KVASIR_RETURN_IF_ERROR(PutSessionRemoval(id));
   for (const auto& [id, memory] : memories_) KVASIR_RETURN_IF_ERROR(PutMemoryRemoval(memory));
-  PutSweep();
+  // Removes what only a walk over the store finds: segments kept for mounts, orphan chunks.
+  PutSweep(core_, user_, /*wait_us=*/0, batch_);
   std::set<store::RecordId> sources;
   for (const auto& [id, memory] : memories_) sources.insert(memory.session);
   for (const auto& [id, name] : voided_) {

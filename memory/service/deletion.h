@@ -35,7 +35,6 @@ class Deletion {
   base::Status PutSourceTurns(const MemoryRecord& memory);
   base::Status PutVoidedSession(const store::RecordId& session);
   base::Status PutRowsRemoval(store::Kind kind, const store::RecordId& id);
-  void PutSweep();
   base::Status Commit();
   base::Status CommitAll();
 

@@ -2,6 +2,7 @@
 
 #include "memory/service/checkpoint_save.h"
 #include "memory/service/learning.h"
+#include "memory/service/references.h"
 
 namespace kvasir::service {
 namespace {
@@ -72,6 +73,8 @@ base::StatusOr<MemoryRecord> StoreBuilt(Core& core, UserState& user, const Build
     for (const StatePart& part : memory.parts) {
       if (!Contains(checkpoint, part.id)) voiding.Drop(part, batch);
     }
+  } else if (!memory.parts.empty()) {
+    PutSweep(core, user, kSweepWaitUs, batch);
   }
   IndexUpdate index{.memory = memory.id, .turns = {}};
   index.AddDate(core, session);

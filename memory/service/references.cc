@@ -30,6 +30,20 @@ base::StatusOr<SegmentReferences> ReadReferences(const store::Store& store,
   return references;
 }
 
+void PutSweep(Core& core, const UserState& user, int64_t wait_us, store::Batch& batch) {
+  const int64_t now = core.now_us();
+  const auto queued = core.jobs.Get(user.key, kSweepJob);
+  // One that is due may be running, past what this commit leaves.
+  if (queued && queued->due_us > now && queued->due_us <= now + wait_us) return;
+  const JobRecord sweep{.id = kSweepJob,
+                        .type = JobRecord::Type::kSweep,
+                        .user = user.ref,
+                        .due_us = now + wait_us,
+                        .create_us = now};
+  batch.Put(JobKey(user.key, kSweepJob), Encode(sweep));
+  core.jobs.Set(user.key, sweep);
+}
+
 base::Status SweepUser(Core& core, const UserRef& user) {
   KVASIR_ASSIGN_OR_RETURN(const ExclusiveUser exclusive, core.users.Exclusive(user));
   KVASIR_ASSIGN_OR_RETURN(const SegmentReferences references,

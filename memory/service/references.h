@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "memory/service/core.h"
 #include "memory/service/record_access.h"
 
 namespace kvasir::service {
@@ -19,5 +20,11 @@ struct SegmentReferences {
 // Unavailable.
 base::StatusOr<SegmentReferences> ReadReferences(const store::Store& store,
                                                  const store::UserKey& user);
+
+// Puts a sweep of the user's unnamed segments into `batch` and the queue, due after `wait_us`,
+// unless one is due before that. REQUIRES: the user's gate held until the batch is committed.
+void PutSweep(Core& core, const UserState& user, int64_t wait_us, store::Batch& batch);
+// How long what a commit left for mounts waits for its sweep, so that many share one.
+inline constexpr int64_t kSweepWaitUs = int64_t{60} * 1000000;
 
 }  // namespace kvasir::service

@@ -1,6 +1,7 @@
 // Closing a session: its memory is final, or a durable job builds it.
 #include "memory/service/learning.h"
 #include "memory/service/memory_build.h"
+#include "memory/service/references.h"
 #include "memory/service/session_changes.h"
 #include "memory/service/sessions_impl.h"
 
@@ -29,7 +30,10 @@ base::StatusOr<SessionRecord> SessionsImpl::Close(const UserRef& user, const std
     if (const auto memory = state.FindMemory(*session.memory)) kept = memory->parts;
     if (state.IsMounted(*session.memory)) {
       KVASIR_ASSIGN_OR_RETURN(const auto rows, ReadCheckpoint(*core_.store, state.key, session.id));
-      for (const CheckpointRow& row : rows) kept.push_back(row.part);
+      for (const CheckpointRow& row : rows) {
+        if (!Contains(kept, row.part.id)) PutSweep(core_, state, kSweepWaitUs, batch);
+        kept.push_back(row.part);
+      }
     }
   }
   KVASIR_RETURN_IF_ERROR(voiding.DropCheckpoint(session.id, kept, batch));

@@ -69,6 +69,35 @@ TEST(Jobs, AnotherModelBuildsFromTheTextOfRepliesAndNotFromTheIdsOfTheFirstOne) 
   EXPECT_TRUE(world.builder.built[1].turns.at(0).assistant_tokens.empty());
 }
 
+TEST(Jobs, WhatAReplacedStateLeavesBecauseItWasMountedIsSweptWithoutADeletion) {
+  World world;
+  world.Create(kAnn, "s");
+  world.Create(kAnn, "t");
+  const MemoryRecord memory = world.Learn(kAnn, "s", "my boat", "noted");
+  world.Say(kAnn, "t", "which boat", "Vega", {World::MountOf(memory)});
+  for (int64_t turn = 2; turn <= 3; ++turn) {  // the first replaced part is mounted, the second not
+    world.Say(kAnn, "s", "more", "noted");
+    KVASIR_ASSERT_OK(world.sessions().SaveState(
+        kAnn, "s", turn, {world.Tail(kAnn, "s").Longer(4, turn)}, /*replaces_last=*/true));
+  }
+  EXPECT_TRUE(world.Findings(Repair::kNo).empty());
+  const auto segments = [&] {
+    world.Close();
+    size_t count = 0;
+    {
+      const auto store = world.OpenStore();
+      count = CountKind(*store, world.KeyOf(*store, kAnn), store::Kind::kSegment);
+    }
+    world.Open();
+    return count;
+  };
+  EXPECT_EQ(segments(), 3u);
+  world.clock.Advance(61 * kSecond);
+  EXPECT_EQ(RunJobs(world), 1);
+  EXPECT_EQ(segments(), 2u);  // the memory's and the mounted one
+  EXPECT_TRUE(world.Findings(Repair::kNo).empty());
+}
+
 TEST(Jobs, AJobResumesAfterReopening) {
   World world;
   SayBehindOwnPrompt(world, "s", "my boat");
