@@ -36,6 +36,7 @@ base::Status ChatTurns::ReadSession(const TurnPtr& turn, Plan& plan) {
     return base::WithReason(base::FailedPrecondition("session {} is closed", call.session),
                             "SESSION_CLOSED");
   }
+  KVASIR_RETURN_IF_ERROR(service::CheckSessionModel(plan.session, deps_.host->engine().model_id()));
   // Nothing that was said in an incognito session may be learned through a turn of another mode.
   const bool incognito = plan.session.mode == MemoryMode::kIncognito;
   plan.mode = incognito ? MemoryMode::kIncognito : call.mode.value_or(plan.session.mode);

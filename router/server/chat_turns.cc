@@ -56,6 +56,14 @@ base::StatusOr<std::shared_ptr<LiveTurn>> ChatTurns::Start(ChatCall call) {
   return base::Internal("no such admission");
 }
 
+base::StatusOr<std::vector<TurnEvent>> ChatTurns::EventsOf(
+    const ChatCall& call, const service::TurnRecord& record) const {
+  KVASIR_ASSIGN_OR_RETURN(const service::SessionRecord session,
+                          deps_.tier->sessions().Get(call.user, call.session));
+  KVASIR_RETURN_IF_ERROR(service::CheckSessionModel(session, deps_.host->engine().model_id()));
+  return ReplayEvents(*deps_.host->loaded().tokenizer, record);
+}
+
 bool ChatTurns::ReplayIfKnown(const TurnPtr& turn, base::Status* failure) {
   const ChatCall& call = turn->call;
   if (call.request_id.empty()) return false;
@@ -76,7 +84,7 @@ bool ChatTurns::ReplayIfKnown(const TurnPtr& turn, base::Status* failure) {
         "request_id");
     return true;
   }
-  auto events = ReplayEvents(*deps_.host->loaded().tokenizer, record);
+  auto events = EventsOf(call, record);
   *failure = events.status();
   if (!events.ok()) return true;
   turn->SetNumber(record.number);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/clock.h"
 #include "engine/base/status.h"
@@ -85,6 +86,9 @@ class ChatTurns {
   void PrepareNow(const TurnPtr& turn);
   void Replay(const TurnPtr& turn, base::Status otherwise);
   bool ReplayIfKnown(const TurnPtr& turn, base::Status* failure);
+  // The events of a stored turn. Errors: those of ReplayEvents; reason MODEL_MISMATCH.
+  base::StatusOr<std::vector<TurnEvent>> EventsOf(const ChatCall& call,
+                                                  const service::TurnRecord& record) const;
   base::Status Begin(const TurnPtr& turn, SessionState& state);
   base::Status ReadSession(const TurnPtr& turn, Plan& plan);
   base::Status ChooseMounts(const TurnPtr& turn, Plan& plan, SessionState& state);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/router/server/service/tiny_server.h"
+#include "tests/support/tiny_model.h"
 
 namespace kvasir::server {
 namespace {
@@ -50,6 +51,35 @@ TEST(ServiceMemory, AMemoryChangesTheReplyAndAnOffTurnDoesNotSeeIt) {
   EXPECT_EQ(off.route.memory_mode(), v1::MEMORY_MODE_OFF);
   EXPECT_EQ(off.logprobs, without.logprobs);
   EXPECT_EQ(off.usage.memory_tokens(), without.usage.memory_tokens());
+}
+
+TEST(ServiceMemory, AnotherModelOverTheSameDataRefusesSessionsAndMemoriesOfTheFirst) {
+  const TempFolder data;
+  const kvasir::testing::TinyModelFile other({.seed = 2});
+  std::string open;
+  v1::ChatRequest request;
+  Reply first;
+  {
+    TinyServer server(data.path());
+    open = server.NewSession("ana");
+    request = TinyServer::Request(open, kFact);
+    request.set_request_id("once");
+    first = server.Chat(request);
+    ASSERT_TRUE(first.status.ok());
+  }
+  {
+    TinyServer server(data.path(), [&](Options& options) { options.model = other.path(); });
+    EXPECT_EQ(server.Chat(TinyServer::Request(open, kQuestion)).reason, "MODEL_MISMATCH");
+    EXPECT_EQ(server.Chat(request).reason, "MODEL_MISMATCH");  // its tokens mean nothing here
+    const Reply asked = server.Say(server.NewSession("ana"), kQuestion);
+    EXPECT_EQ(asked.route.mounts_size(), 0);
+    ASSERT_EQ(asked.route.unused_size(), 1);
+    EXPECT_EQ(asked.route.unused(0).reason(), v1::MISS_REASON_MODEL_MISMATCH);
+    EXPECT_TRUE(server.Consistent());
+  }
+  TinyServer server(data.path());
+  EXPECT_EQ(server.Chat(request).text, first.text);
+  server.Say(open, kQuestion);
 }
 
 TEST(ServiceMemory, AMountedMemoryGivesTheSameBitsAfterARestart) {
@@ -164,9 +194,9 @@ TEST(ServiceMemory, AClosedSessionWithMountsBecomesAMemoryBuiltFromItsText) {
   v1::Memory got;
   ASSERT_TRUE(Call(server.memories(), &v1::MemoryService::Stub::GetMemory, request, &got).ok());
   EXPECT_EQ(got.state(), v1::Memory::STATE_EXACT);
-  EXPECT_THAT(got.source_text(), testing::HasSubstr("My cat sleeps on the piano"));
-  EXPECT_THAT(got.source_text(), testing::Not(testing::HasSubstr("tuna")));
-  EXPECT_THAT(got.source_turns(), testing::ElementsAre(second + "/turns/1"));
+  EXPECT_THAT(got.source_text(), ::testing::HasSubstr("My cat sleeps on the piano"));
+  EXPECT_THAT(got.source_text(), ::testing::Not(::testing::HasSubstr("tuna")));
+  EXPECT_THAT(got.source_turns(), ::testing::ElementsAre(second + "/turns/1"));
   const Reply third = server.Say(server.NewSession("ana"), "Where does my cat sleep, piano?");
   EXPECT_EQ(third.route.mounts_size(), 2);
   EXPECT_TRUE(server.Consistent());
@@ -200,8 +230,8 @@ TEST(ServiceMemory, SearchAndExplainFindTheMemoryOfTheirUserOnly) {
   ASSERT_TRUE(
       Call(server.memories(), &v1::MemoryService::Stub::SearchMemories, search, &found).ok());
   ASSERT_EQ(found.results_size(), 1);
-  EXPECT_THAT(found.results(0).memory().name(), testing::StartsWith("users/ana/memories/"));
-  EXPECT_THAT(found.results(0).turn(), testing::HasSubstr("/turns/1"));
+  EXPECT_THAT(found.results(0).memory().name(), ::testing::StartsWith("users/ana/memories/"));
+  EXPECT_THAT(found.results(0).turn(), ::testing::HasSubstr("/turns/1"));
 
   v1::ExplainRouteRequest explain;
   explain.set_session(server.NewSession("ana"));
