@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "router/server/config.h"
 #include "router/server/option_table.h"
 
@@ -27,9 +28,38 @@ const OptionKey* Find(std::string_view name) {
   return nullptr;
 }
 
+// Refuses tables, arrays and dates, which no key takes and at some of which toml++ 3.3 aborts
+// ("[[[", "a=1979-05-27 1 #"): a bracket, a brace or a hyphen behind a digit outside quotes and
+// comments, or in a later line of a text of several lines.
+base::Status CheckFlat(std::string_view text, std::string_view where) {
+  char quote = 0;
+  int line = 1, column = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    ++column;
+    if (c == '\n') {
+      quote = 0;
+      ++line;
+      column = 0;
+    } else if (quote == '#') {
+      continue;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+      if (c == '\\' && quote == '"' && i + 1 < text.size() && text[i + 1] != '\n') ++i, ++column;
+    } else if (c == '"' || c == '\'' || c == '#') {
+      quote = c;
+    } else if (c == '[' || c == '{' || (c == '-' && i > 0 && absl::ascii_isdigit(text[i - 1]))) {
+      return base::InvalidArgument("{}:{}:{}: tables, arrays and dates are not allowed", where,
+                                   line, column);
+    }
+  }
+  return base::OkStatus();
+}
+
 }  // namespace
 
 base::Status ApplyConfigText(std::string_view text, std::string_view where, Options* options) {
+  KVASIR_RETURN_IF_ERROR(CheckFlat(text, where));
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return base::InvalidArgument("{}: {}", Place(where, parsed.error().source()),

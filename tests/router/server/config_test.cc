@@ -73,6 +73,16 @@ TEST(Config, DefaultsAreWithinTheirBounds) {
   }
 }
 
+TEST(Config, TablesArraysAndDatesAreRefusedByPlaceWhateverTheirForm) {
+  EXPECT_EQ(ErrorOf("threads = 1\n [[["),
+            "kvasird.toml:2:2: tables, arrays and dates are not allowed");
+  for (const char* text : {"[a]", "[{", "a=[ 1[_0x", "T=[[}", "\"a\"=[[_", "'#' = [[", "a = {b={",
+                           "T=1979-05-27 1 #"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("tables, arrays and dates are not allowed")) << text;
+  }
+  EXPECT_EQ(ErrorOf("model = \"[a] \\\" {\" # [[\n'data' = '[{\\'"), "");
+}
+
 TEST(Config, AnUnknownKeyNamesPlaceAndNearestKey) {
   EXPECT_EQ(ErrorOf("model = \"m\"\nlisten_metrics = 1"),
             "unknown key 'listen_metrics' in kvasird.toml:2:1");
@@ -87,7 +97,8 @@ TEST(Config, WrongTypesAndBrokenTomlAreNamedWithTheirPlace) {
   EXPECT_THAT(ErrorOf("threads = \"2\""), HasSubstr("kvasird.toml:1:1: threads is a number"));
   EXPECT_THAT(ErrorOf("threads = 2.5"), HasSubstr("threads must be"));
   EXPECT_THAT(ErrorOf("listen = 7437"), HasSubstr("listen is a text"));
-  EXPECT_THAT(ErrorOf("[server]\nlisten = \"x\""), HasSubstr("unknown key 'server'"));
+  EXPECT_THAT(ErrorOf("[server]\nlisten = \"x\""),
+              HasSubstr("kvasird.toml:1:1: tables, arrays and dates are not"));
   EXPECT_THAT(ErrorOf("threads = = 2"), HasSubstr("kvasird.toml:1:"));
   EXPECT_THAT(ErrorOf("threads = 1\nthreads = 2"), HasSubstr("kvasird.toml:2:"));
   EXPECT_THAT(ErrorOf("device = \"tpu\""), HasSubstr("device is 'tpu', this build knows: cpu"));
