@@ -140,10 +140,11 @@ v1::FinishReason FinishReasonFrom(const std::string& name) {
   if (name == "STOP") return v1::FINISH_REASON_STOP;
   if (name == "LENGTH") return v1::FINISH_REASON_LENGTH;
   if (name == "CONTEXT_LENGTH") return v1::FINISH_REASON_CONTEXT_LENGTH;
-  if (name == "CANCELLED") return v1::FINISH_REASON_CANCELLED;
-  if (name == "INTERRUPTED") return v1::FINISH_REASON_INTERRUPTED;
-  if (name == "ERROR") return v1::FINISH_REASON_ERROR;
-  return v1::FINISH_REASON_UNSPECIFIED;
+  if (name == "CANCELLED" || name == "MEMORY_DELETED") return v1::FINISH_REASON_CANCELLED;
+  if (name == "INTERRUPTED" || name == "SERVER_STOPPED" || name == "NOT_FINISHED") {
+    return v1::FINISH_REASON_INTERRUPTED;
+  }
+  return name.empty() ? v1::FINISH_REASON_UNSPECIFIED : v1::FINISH_REASON_ERROR;
 }
 
 v1::Session ToProto(const std::string& user, const std::string& model,

@@ -176,6 +176,12 @@ TEST(ServiceDeletion, DeletingAMountedMemoryCancelsTheTurnThatReadsIt) {
   EXPECT_TRUE(!reply.status.ok() || reply.finish == v1::FINISH_REASON_CANCELLED)
       << "finish " << reply.finish;
   EXPECT_LT(reply.ids.size(), 1000u);
+  v1::GetTurnRequest request;
+  request.set_name(reply.turn);
+  v1::Turn turn;
+  EXPECT_TRUE(Call(server.sessions(), &v1::SessionService::Stub::GetTurn, request, &turn).ok());
+  EXPECT_EQ(turn.state(), v1::Turn::STATE_DONE);
+  EXPECT_EQ(turn.finish_reason(), v1::FINISH_REASON_CANCELLED);
   ExpectForgotten(server, "ana");
   EXPECT_TRUE(server.Consistent());
 }
