@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "
 from kvasir_grpc import Client, Server, default_binary, session_pb2  # noqa: E402
 
 OFF = session_pb2.MEMORY_MODE_OFF
+READ = session_pb2.MEMORY_MODE_READ  # a question teaches nothing: what is asked later must not find it
 
 CITIES = ["Lisbon", "Oslo", "Quito", "Hanoi", "Tallinn", "Nairobi", "Zagreb", "Lima", "Perth", "Kyoto"]
 NAMES = ["Mirela", "Tobias", "Ingrid", "Kwame", "Salome", "Dario", "Yuki", "Leopold", "Anneke", "Bashir"]
@@ -36,15 +37,15 @@ def facts(rng: random.Random) -> list[tuple[str, str, str]]:
     """(statement, question, answer)."""
     pick = rng.choice
     rows = [
-        ("My sister is called {}.", "What is my sister called?", pick(NAMES)),
-        ("I live in {}.", "In which city do I live?", pick(CITIES)),
-        (f"I have a {{}} called Pip.", "What kind of animal is my pet Pip?", pick(PETS)),
-        ("My favourite colour is {}.", "What is my favourite colour?", pick(COLOURS)),
-        ("My favourite dish is {}.", "What is my favourite dish?", pick(FOODS)),
-        ("The code of my garage door is {}.", "What is the code of my garage door?", str(rng.randrange(1000, 9999))),
-        ("My dentist is Dr. {}.", "What is the name of my dentist?", pick(NAMES)),
-        ("On Saturdays I practise {}.", "Which sport do I practise on Saturdays?", pick(SPORTS)),
-        ("My flight number is KV{}.", "What is my flight number?", str(rng.randrange(100, 999))),
+        ("Hi! My sister {} is visiting me this week.", "What is the name of my sister?", pick(NAMES)),
+        ("I moved to {} last spring and like it there.", "Which city did I move to last spring?", pick(CITIES)),
+        ("My {} called Pip was ill, but is well again.", "What kind of animal is Pip?", pick(PETS)),
+        ("I painted my bedroom {} on Sunday.", "In which colour did I paint my bedroom?", pick(COLOURS)),
+        ("Yesterday I cooked {} for my friends.", "What did I cook for my friends?", pick(FOODS)),
+        ("The code of my garage door is {} now.", "What is the code of my garage door?", str(rng.randrange(1000, 9999))),
+        ("My new dentist is Dr. {}.", "What is the name of my dentist?", pick(NAMES)),
+        ("On Saturdays I go to {} practice.", "Which sport do I practise on Saturdays?", pick(SPORTS)),
+        ("I fly home with flight KV{} in June.", "Which flight do I take home in June?", str(rng.randrange(100, 999))),
         ("My locker at work has the number {}.", "What is the number of my locker at work?", str(rng.randrange(100, 999))),
     ]
     return [(statement.format(answer), question, answer) for statement, question, answer in rows]
@@ -54,9 +55,12 @@ FILLER = ["Give me one short tip for sleeping better.", "Name three vegetables."
           "Say something nice in one sentence.", "What is two plus three?"]
 
 
+SYSTEM_PROMPT = ""  # of every session that is asked; --system-prompt
+
+
 def tell(client: Client, session: str, rows: list, filler: list[str]) -> None:
     for i, (statement, _, _) in enumerate(rows):
-        client.chat(session, f"Please remember this about me: {statement}", max_output_tokens=24)
+        client.chat(session, statement, max_output_tokens=24)
         if filler:
             client.chat(session, filler[i % len(filler)], max_output_tokens=32)
 
@@ -69,8 +73,8 @@ def answered(client: Client, session: str, question: str, answer: str, **fields:
 def ask(client: Client, rows: list) -> list[dict]:
     results = []
     for i, (_, question, answer) in enumerate(rows):
-        hit, reply = answered(client, client.create_session(), question, answer)
-        off, _ = answered(client, client.create_session(memory_mode=OFF), question, answer)
+        hit, reply = answered(client, client.create_session(memory_mode=READ, system_prompt=SYSTEM_PROMPT), question, answer)
+        off, _ = answered(client, client.create_session(memory_mode=OFF, system_prompt=SYSTEM_PROMPT), question, answer)
         results.append({"question": question, "memory": hit, "off": off, "text": reply.text,
                         "memory_tokens": reply.usage.memory_tokens, "computed_tokens": reply.usage.computed_tokens,
                         "restore_ms": reply.usage.restore_ms, "ttft_ms": reply.usage.ttft_ms,
@@ -82,7 +86,7 @@ def yardstick(client: Client, rows: list) -> list[bool]:
     """The same facts and questions with everything in one session: what the model can answer at all."""
     hits = []
     for i, (_, question, answer) in enumerate(rows):
-        session = client.create_session(memory_mode=OFF)
+        session = client.create_session(memory_mode=OFF, system_prompt=SYSTEM_PROMPT)
         tell(client, session, rows[i // 4 * 4:i // 4 * 4 + 4], FILLER)
         hits.append(answered(client, session, question, answer)[0])
     return hits
@@ -102,7 +106,7 @@ def ttft(server: Server, tokens: int, rounds: int) -> dict:
         client.chat(told, text, max_output_tokens=1)
         client.close_session(told)
         question = "How many rows of beans did the garden of the old house have?"
-        back = client.chat(client.create_session(), question, max_output_tokens=1)
+        back = client.chat(client.create_session(memory_mode=READ), question, max_output_tokens=1)
         off = client.chat(client.create_session(memory_mode=OFF), text + " " + question, max_output_tokens=1)
         mounted.append((back.usage.ttft_ms + back.usage.restore_ms, back.usage.memory_tokens))
         read.append((off.usage.ttft_ms, off.usage.prompt_tokens))
@@ -119,7 +123,11 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=2000, help="length of the memory whose mount is timed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("-o", choices=["table", "json"], default="table")
+    parser.add_argument("--system-prompt", default="", help="of the sessions that are asked: behind the memories; of the "
+                        "yardstick's sessions: in front of the text")
     a = parser.parse_args()
+    global SYSTEM_PROMPT
+    SYSTEM_PROMPT = a.system_prompt
     rows = facts(random.Random(a.seed))
     with tempfile.TemporaryDirectory() as data, Server(a.kvasird, a.model, data) as server:
         client = Client(server.address)
