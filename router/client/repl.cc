@@ -149,7 +149,7 @@ base::Status Repl::Incognito() {
   const bool on = mode != v1::MEMORY_MODE_INCOGNITO;
   mode = on ? v1::MEMORY_MODE_INCOGNITO : usual_mode_;
   client_.output.out()
-      << (on ? "Incognito: each message stands alone, reads no memory and leaves nothing.\n"
+      << (on ? "Incognito: no memory is read or made; the text goes when the session is closed.\n"
              : "Incognito is off.\n");
   return base::OkStatus();
 }
