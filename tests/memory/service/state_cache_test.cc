@@ -120,15 +120,17 @@ TEST(SingleFlight, LoadsAtOnceAreBounded) {
 TEST(SingleFlight, WhoWaitsLongerTakesOverFromALoadThatTimedOut) {
   base::RealClock clock;
   SingleFlight flights(&clock, 2);
-  std::atomic<bool> waiting = false;
+  std::atomic<bool> loading = false, waiting = false;
   std::thread first([&] {
     const auto result =
         flights.Run(Key(1, 1), clock.MonotonicMicros() + 1000000, [&]() -> SingleFlight::Result {
+          loading = true;
           while (!waiting) std::this_thread::yield();
           return LoadTimeout();
         });
     EXPECT_EQ(base::Reason(result.status()), "LOAD_TIMEOUT");
   });
+  while (!loading) std::this_thread::yield();  // the first flight is the one that is joined
   const auto second = [&] {
     waiting = true;
     return flights.Run(Key(1, 1), clock.MonotonicMicros() + int64_t{600} * 1000000,
