@@ -17,8 +17,7 @@ base::StatusOr<SessionRecord> SessionsImpl::Close(const UserRef& user, const std
     absl::MutexLock lock(&state.mutex);
     if (state.running.contains(open.id)) {
       return base::WithReason(
-          base::FailedPrecondition("turn {} of the session is running", session.running_turn),
-          "SESSION_BUSY");
+          base::Aborted("turn {} of the session is running", session.running_turn), "SESSION_BUSY");
     }
   }
   store::Batch batch;

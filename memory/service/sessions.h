@@ -68,9 +68,9 @@ class Sessions {
                                                                 const std::string& request_id) = 0;
 
   // Makes the turn durable as kRunning and returns it with its number.
-  // Errors: FailedPrecondition reason SESSION_BUSY (a turn runs), SESSION_CLOSED, MODEL_MISMATCH
-  // (its turns are of another model); NotFound; Aborted reason DELETED (a memory of mounts_added is
-  // gone); InvalidArgument (a first turn without offset and date); ResourceExhausted reason
+  // Errors: Aborted reason SESSION_BUSY (a turn runs), DELETED (a memory of mounts_added is gone);
+  // FailedPrecondition reason SESSION_CLOSED, MODEL_MISMATCH (its turns are of another model);
+  // NotFound; InvalidArgument (a first turn without offset and date); ResourceExhausted reason
   // LIMIT_REACHED (turns, bytes).
   virtual base::StatusOr<TurnRecord> BeginTurn(const UserRef& user, const std::string& session,
                                                TurnStart start) = 0;
@@ -95,8 +95,8 @@ class Sessions {
   virtual base::StatusOr<std::vector<std::shared_ptr<const kv::KvSegment>>> LoadState(
       const UserRef& user, const std::string& session) = 0;
   // Closes it; its memory is final, or a durable job that builds it is queued; the checkpoint and
-  // the content of incognito turns go. Idempotent. Errors: NotFound, FailedPrecondition reason
-  // SESSION_BUSY, ResourceExhausted (jobs, memories), DataLoss, Unavailable.
+  // the content of incognito turns go. Idempotent. Errors: NotFound, Aborted reason SESSION_BUSY,
+  // ResourceExhausted (jobs, memories), DataLoss, Unavailable.
   virtual base::StatusOr<SessionRecord> Close(const UserRef& user, const std::string& session) = 0;
   // Removes session, turns, states and its memory. Gone for every reader once OK.
   virtual base::Status Delete(const UserRef& user, const std::string& session) = 0;

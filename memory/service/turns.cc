@@ -95,8 +95,7 @@ base::Status SessionsImpl::CheckStart(const UserState& user, const SessionRecord
   KVASIR_RETURN_IF_ERROR(CheckSessionModel(session, core_.builder->model_id()));
   if (IsRunning(user, session.id)) {
     return base::WithReason(
-        base::FailedPrecondition("turn {} of the session is running", session.running_turn),
-        "SESSION_BUSY");
+        base::Aborted("turn {} of the session is running", session.running_turn), "SESSION_BUSY");
   }
   if (session.next_turn > core_.options.session_turns_max) {
     return LimitReached("turns in this session", session.next_turn,

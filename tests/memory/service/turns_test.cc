@@ -76,7 +76,10 @@ TEST(Turns, ASecondTurnOfASessionIsRefusedWhileOneRuns) {
   const TurnRecord turn = world.Begin(kAnn, "s", "one");
   const auto second = world.sessions().BeginTurn(kAnn, "s", {});
   EXPECT_EQ(base::Reason(second.status()), "SESSION_BUSY");
-  EXPECT_EQ(base::Reason(world.sessions().Close(kAnn, "s").status()), "SESSION_BUSY");
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAborted);
+  const base::Status closing = world.sessions().Close(kAnn, "s").status();
+  EXPECT_EQ(base::Reason(closing), "SESSION_BUSY");
+  EXPECT_EQ(closing.code(), absl::StatusCode::kAborted);
   world.Say(kAnn, "t", "another session", "is free");
   KVASIR_ASSERT_OK(world.Finish(kAnn, turn, "done"));
   EXPECT_EQ(world.Finish(kAnn, turn, "twice").code(), absl::StatusCode::kAborted);
