@@ -22,24 +22,24 @@ base::StatusOr<std::vector<UserRef>> AllUsers(const store::Store& store) {
 
 }  // namespace
 
-base::StatusOr<std::vector<Finding>> CheckConsistency(Core& core, Repair repair) {
-  std::vector<Finding> findings;
+base::StatusOr<ConsistencyReport> CheckConsistency(Core& core, Repair repair) {
+  ConsistencyReport report;
   KVASIR_ASSIGN_OR_RETURN(const std::vector<UserRef> users, AllUsers(*core.store));
   for (const UserRef& user : users) {
     const auto exclusive = core.users.Exclusive(user);
     if (base::Reason(exclusive.status()) == "ERASURE_IN_PROGRESS") continue;
     KVASIR_RETURN_IF_ERROR(exclusive.status());
-    KVASIR_RETURN_IF_ERROR(UserCheck(core, **exclusive, repair, &findings).Run());
+    KVASIR_RETURN_IF_ERROR(UserCheck(core, **exclusive, repair, &report).Run());
   }
-  if (repair == Repair::kNo) return findings;
+  if (repair == Repair::kNo) return report;
   KVASIR_ASSIGN_OR_RETURN(const store::SweepResult swept, core.store->SweepOrphans());
   if (swept.orphans_removed > 0) {
-    findings.push_back(
+    report.findings.push_back(
         {.kind = "ORPHAN_CHUNK",
          .detail = fmt::format("chunks of {} segments without a row", swept.orphans_removed),
          .mended = true});
   }
-  return findings;
+  return report;
 }
 
 }  // namespace kvasir::service

@@ -9,6 +9,6 @@ namespace kvasir::service {
 
 // As MemoryTier::CheckConsistency. Each user is checked with its gate held exclusively, one after
 // the other.
-base::StatusOr<std::vector<Finding>> CheckConsistency(Core& core, Repair repair);
+base::StatusOr<ConsistencyReport> CheckConsistency(Core& core, Repair repair);
 
 }  // namespace kvasir::service

@@ -70,6 +70,11 @@ struct Finding {
 };
 
 enum class Repair { kNo, kYes };
+struct ConsistencyReport {
+  std::vector<Finding> findings;
+  int64_t records = 0;  // that were read and compared, rows of segments included
+};
+
 
 class MemoryTier {
  public:
@@ -106,7 +111,7 @@ class MemoryTier {
 
   // Compares all records of all users; holds up one user at a time. A damaged memory is mended by
   // queueing its rebuild. Errors: DataLoss, Unavailable.
-  virtual base::StatusOr<std::vector<Finding>> CheckConsistency(Repair repair) = 0;
+  virtual base::StatusOr<ConsistencyReport> CheckConsistency(Repair repair) = 0;
   virtual TierStats GetStats() const = 0;
 };
 

@@ -38,7 +38,7 @@ class Tier final : public MemoryTier {
     if (!shared->exists) return base::NotFound("no such user");
     return shared->record;
   }
-  base::StatusOr<std::vector<Finding>> CheckConsistency(Repair repair) override {
+  base::StatusOr<ConsistencyReport> CheckConsistency(Repair repair) override {
     return service::CheckConsistency(*core_, repair);
   }
   TierStats GetStats() const override;

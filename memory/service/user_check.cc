@@ -24,7 +24,7 @@ std::string Place(const char* what, const store::RecordId& id, int64_t number) {
 
 bool UserCheck::Found(const char* kind, std::string detail) {
   const bool mend = repair_ == Repair::kYes;
-  findings_.push_back({.kind = kind, .detail = std::move(detail), .mended = mend});
+  report_.findings.push_back({.kind = kind, .detail = std::move(detail), .mended = mend});
   return mend;
 }
 
@@ -63,7 +63,20 @@ base::Status UserCheck::ReadAll() {
   KVASIR_ASSIGN_OR_RETURN(const std::vector<store::SegmentRow> broken,
                           store.FindBrokenSegments(user_.key));
   for (const store::SegmentRow& row : broken) broken_.insert(row.id);
+  CountRecords();
   return base::OkStatus();
+}
+
+void UserCheck::CountRecords() {
+  const auto count = [&](const auto& records) { report_.records += std::ssize(records); };
+  ++report_.records;  // the user's own
+  count(sessions_);
+  count(memories_);
+  count(jobs_);
+  count(segments_);
+  for (const auto& [id, turns] : turns_) count(turns.numbers);
+  for (const auto& [id, rows] : checkpoints_) count(rows);
+  for (const auto& [id, rows] : postings_) count(rows);
 }
 
 void UserCheck::CheckGaps(SessionRecord& session, const std::set<int64_t>& numbers) {

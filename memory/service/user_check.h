@@ -14,8 +14,8 @@ namespace kvasir::service {
 class UserCheck {
  public:
   // REQUIRES: the user's gate held exclusively.
-  UserCheck(Core& core, UserState& user, Repair repair, std::vector<Finding>* findings)
-      : core_(core), user_(user), repair_(repair), findings_(*findings) {}
+  UserCheck(Core& core, UserState& user, Repair repair, ConsistencyReport* report)
+      : core_(core), user_(user), repair_(repair), report_(*report) {}
 
   // Errors: DataLoss, Unavailable.
   base::Status Run();
@@ -28,6 +28,7 @@ class UserCheck {
 
   base::Status ReadAll();
   base::Status ReadTurnRows();
+  void CountRecords();
   void CheckTurns();
   void CheckGaps(SessionRecord& session, const std::set<int64_t>& numbers);
   void CheckMemories();
@@ -44,7 +45,7 @@ class UserCheck {
   Core& core_;
   UserState& user_;
   const Repair repair_;
-  std::vector<Finding>& findings_;
+  ConsistencyReport& report_;
   std::map<store::RecordId, SessionRecord> sessions_;
   std::map<store::RecordId, MemoryRecord> memories_;
   std::map<store::RecordId, Turns> turns_;

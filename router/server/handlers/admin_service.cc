@@ -70,11 +70,13 @@ grpc::ServerUnaryReactor* AdminHandlers::CheckConsistency(
     v1::CheckConsistencyResponse* response) {
   return context_.Run(rpc, "AdminService/CheckConsistency", request,
                       [response](const Served& served) -> base::Status {
-                        KVASIR_ASSIGN_OR_RETURN(const auto findings, served.tier->CheckConsistency(
-                                                                         service::Repair::kNo));
-                        response->set_clean(findings.empty());
-                        response->set_finding_count(static_cast<int64_t>(findings.size()));
-                        for (const service::Finding& finding : findings) {
+                        KVASIR_ASSIGN_OR_RETURN(
+                            const service::ConsistencyReport report,
+                            served.tier->CheckConsistency(service::Repair::kNo));
+                        response->set_clean(report.findings.empty());
+                        response->set_finding_count(static_cast<int64_t>(report.findings.size()));
+                        response->set_checked_records(report.records);
+                        for (const service::Finding& finding : report.findings) {
                           if (response->findings_size() == static_cast<int>(kFindingsShownMax))
                             break;
                           v1::ConsistencyFinding* one = response->add_findings();

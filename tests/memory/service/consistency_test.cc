@@ -164,6 +164,25 @@ TEST(CheckConsistency, FindsAndMendsEveryKindOfDamage) {
   }
 }
 
+TEST(CheckConsistency, SaysHowManyRecordsItCompared) {
+  World world;
+  EXPECT_EQ(world.tier().CheckConsistency(Repair::kNo)->records, 0);
+  const UserRef bob{.user = "bob"};
+  for (const UserRef& user : {kAnn, bob}) {
+    world.Create(user, "s");
+    world.Learn(user, "s", "my boat is called Vega", "noted");
+  }
+  world.Say(bob, "s", "a turn whose state is not saved", "and its job");
+  const int64_t records = world.tier().CheckConsistency(Repair::kNo)->records;
+  world.Close();
+  const auto store = world.OpenStore();
+  size_t stored = 0;
+  for (const UserRef& user : {kAnn, bob}) {
+    stored += AllRecords(*store, world.KeyOf(*store, user)).size();
+  }
+  EXPECT_EQ(records, static_cast<int64_t>(stored));
+}
+
 TEST(CheckConsistency, ARunningTurnIsNoFinding) {
   World world;
   world.Create(kAnn, "s");

@@ -112,11 +112,11 @@ std::vector<std::string> World::Found(const UserRef& user, const std::string& qu
 }
 
 std::vector<std::string> World::Findings(Repair repair) {
-  const auto findings = tier().CheckConsistency(repair);
-  EXPECT_TRUE(findings.ok()) << findings.status();
+  const auto report = tier().CheckConsistency(repair);
+  EXPECT_TRUE(report.ok()) << report.status();
   std::vector<std::string> kinds;
-  if (!findings.ok()) return kinds;
-  for (const Finding& finding : *findings) {
+  if (!report.ok()) return kinds;
+  for (const Finding& finding : report->findings) {
     kinds.push_back(finding.kind);
     EXPECT_EQ(finding.mended, repair == Repair::kYes) << finding.kind;
   }
