@@ -43,7 +43,7 @@ struct Core {
         builder(tier_builder),
         store(std::move(tier_store)),
         analyzer(std::move(tier_analyzer)),
-        users(store.get(), clock, options.users_in_ram_max),
+        users(store.get(), clock, &totals, options.users_in_ram_max),
         cache(options.ram_cache_bytes, options.ram_cache_user_bytes),
         loads(clock, options.loads_max) {}
 
@@ -53,6 +53,7 @@ struct Core {
   kv::StateBuilder* const builder;
   const std::unique_ptr<store::Store> store;
   const std::unique_ptr<index::Analyzer> analyzer;
+  Totals totals;
   Users users;
   StateCache cache;
   SingleFlight loads;

@@ -147,6 +147,7 @@ base::Status Deletion::Run() {
   for (const store::RecordId& job : jobs_) core_.jobs.Remove(user_.key, job);
   absl::MutexLock lock(&user_.mutex);
   user_.state_bytes = std::max<int64_t>(0, user_.state_bytes - voiding_.freed_bytes());
+  user_.Recount();
   return base::OkStatus();
 }
 

@@ -83,6 +83,18 @@ base::Status Erasures::Remove(ErasureRecord& record) {
   return base::OkStatus();
 }
 
+// A user that was not loaded: what the totals hold of it is what its keys say.
+void Erasures::CountUnloaded(UserState& user) const {
+  const auto count = [&](store::Kind kind) {
+    return core_.store->CountRecords(kind, user.key).value_or(0);
+  };
+  const UserCounts counts{.users = count(store::Kind::kUser),
+                          .sessions = count(store::Kind::kSession),
+                          .memories = count(store::Kind::kMemory)};
+  absl::MutexLock lock(&user.mutex);
+  user.Recount(counts);
+}
+
 base::StatusOr<ErasureRecord> Erasures::Erase(const UserRef& user) {
   while (true) {
     const std::shared_ptr<UserState> state = core_.users.Find(user);
@@ -94,6 +106,7 @@ base::StatusOr<ErasureRecord> Erasures::Erase(const UserRef& user) {
     worker_.Cancel(state->key);
     absl::MutexLock gate(&state->gate);
     if (state->erased) continue;  // by another call; the user may have come again
+    if (!state->loaded) CountUnloaded(*state);
     auto record = Begin(*state);
     if (!record.ok()) {
       state->erasing = false;  // nothing was removed
@@ -111,6 +124,7 @@ base::StatusOr<ErasureRecord> Erasures::Erase(const UserRef& user) {
       state->index = index::LexicalIndex();
       state->running.clear();
       state->unsaved_uses.clear();
+      state->Recount();
     }
     core_.users.Forget(state->key);
     return record;

@@ -25,6 +25,7 @@ class Erasures {
   // The record of an erasure that was begun: the older one when there is one that goes on.
   base::StatusOr<ErasureRecord> Begin(const UserState& user);
   base::Status Write(const ErasureRecord& record);
+  void CountUnloaded(UserState& user) const;
   // Everything from the second step on. Leaves the record kDone.
   base::Status Remove(ErasureRecord& record);
 

@@ -52,6 +52,7 @@ struct TierOptions {
 };
 
 struct TierStats {
+  int64_t users = 0, sessions = 0, memories = 0;  // in the store
   int64_t jobs_pending = 0, jobs_failed = 0;
   size_t ram_cache_bytes = 0;
   uint64_t meta_bytes = 0, state_bytes = 0;

@@ -77,6 +77,7 @@ base::StatusOr<SessionRecord> SessionsImpl::Create(const UserRef& user,
   }
   shared->exists = true;
   shared->sessions[session.id] = MakeEntry(session);
+  shared->Recount();
   return session;
 }
 

@@ -43,7 +43,7 @@ class Tier final : public MemoryTier {
   }
   TierStats GetStats() const override;
 
-  // Before anything is served: unfinished erasures, then the queue of jobs.
+  // Before anything is served: unfinished erasures, then the totals and the queue of jobs.
   base::Status Resume();
 
  private:
@@ -56,6 +56,7 @@ class Tier final : public MemoryTier {
 
 base::Status Tier::Resume() {
   KVASIR_RETURN_IF_ERROR(erasures_.Resume());
+  KVASIR_RETURN_IF_ERROR(core_->totals.Count(*core_->store));
   std::optional<store::RecordKey> after;
   while (true) {
     KVASIR_ASSIGN_OR_RETURN(const store::Page page,
@@ -72,6 +73,10 @@ base::Status Tier::Resume() {
 TierStats Tier::GetStats() const {
   TierStats stats;
   const store::Stats store = core_->store->GetStats();
+  const UserCounts totals = core_->totals.Get();
+  stats.users = totals.users;
+  stats.sessions = totals.sessions;
+  stats.memories = totals.memories;
   stats.jobs_pending = core_->jobs.size();
   stats.ram_cache_bytes = core_->cache.bytes();
   stats.meta_bytes = store.meta_file_bytes;

@@ -262,7 +262,10 @@ base::Status UserCheck::Run() {
   }
   if (batch_.empty()) return base::OkStatus();
   user_.loaded = false;  // loaded anew as it is now stored
-  return core_.store->Commit(batch_);
+  KVASIR_RETURN_IF_ERROR(core_.store->Commit(batch_));
+  absl::MutexLock lock(&user_.mutex);
+  user_.Recount({.users = 1, .sessions = std::ssize(sessions_), .memories = std::ssize(memories_)});
+  return base::OkStatus();
 }
 
 }  // namespace kvasir::service

@@ -70,13 +70,19 @@ base::Status Users::Load(UserState& state) {
     state.state_bytes = 0;
   }
   auto user = Read<UserRecord>(*store_, UserRowKey(state.key));
-  if (user.status().code() == absl::StatusCode::kNotFound) return base::OkStatus();
+  if (user.status().code() == absl::StatusCode::kNotFound) {
+    absl::MutexLock lock(&state.mutex);
+    state.Recount();
+    return base::OkStatus();
+  }
   KVASIR_RETURN_IF_ERROR(user.status());
   KVASIR_RETURN_IF_ERROR(ForEachRecord(*store_, state.key, store::Kind::kMemory, std::nullopt,
                                        [&](const store::Record& record) {
                                          const auto memory = Decode<MemoryRecord>(record.value);
-                                         if (memory.ok()) state.SetMemory(*memory);
-                                         return memory.status();
+                                         if (!memory.ok()) return memory.status();
+                                         absl::MutexLock lock(&state.mutex);
+                                         state.memories[memory->id] = *memory;
+                                         return base::OkStatus();
                                        }));
   KVASIR_RETURN_IF_ERROR(ForEachRecord(
       *store_, state.key, store::Kind::kPostings, std::nullopt, [&](const store::Record& record) {
@@ -98,6 +104,7 @@ base::Status Users::Load(UserState& state) {
   state.exists = true;
   state.record = *std::move(user);
   state.state_bytes = bytes;
+  state.Recount();
   return base::OkStatus();
 }
 

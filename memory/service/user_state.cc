@@ -41,6 +41,18 @@ void UserState::SetMemory(const MemoryRecord& memory) {
   mine = memory;
   mine.use_count = use_count;
   mine.last_use_us = last_use_us;
+  Recount();
+}
+
+void UserState::Recount() {
+  Recount({.users = exists ? 1 : 0,
+           .sessions = std::ssize(sessions),
+           .memories = std::ssize(memories)});
+}
+
+void UserState::Recount(const UserCounts& now) {
+  if (counted_) totals_.Move(*counted_, now);
+  counted_ = now;
 }
 
 }  // namespace kvasir::service

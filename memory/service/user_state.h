@@ -22,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "memory/index/lexical_index.h"
 #include "memory/service/records.h"
+#include "memory/service/totals.h"
 
 namespace kvasir::service {
 
@@ -35,8 +36,9 @@ SessionEntry MakeEntry(const SessionRecord& record);
 
 class UserState {
  public:
-  UserState(UserRef user_ref, const store::UserKey& user_key)
-      : ref(std::move(user_ref)), key(user_key) {}
+  // `server_totals` outlives it.
+  UserState(UserRef user_ref, const store::UserKey& user_key, Totals* server_totals)
+      : ref(std::move(user_ref)), key(user_key), totals_(*server_totals) {}
 
   const UserRef ref;
   const store::UserKey key;
@@ -71,8 +73,14 @@ class UserState {
   bool IsMounted(const store::RecordId& memory) const ABSL_LOCKS_EXCLUDED(mutex);
   // Replaces the record, keeping its use counts. The memory counts as live from here on.
   void SetMemory(const MemoryRecord& memory) ABSL_LOCKS_EXCLUDED(mutex);
+  // Tells the server's totals how many sessions and memories there are now, as the store has them.
+  // The first call since the state was made says what the totals hold already.
+  void Recount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Recount(const UserCounts& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
  private:
+  Totals& totals_;
+  std::optional<UserCounts> counted_ ABSL_GUARDED_BY(mutex);  // in the totals
   std::array<absl::Mutex, 16> session_locks_;
 };
 

@@ -18,7 +18,8 @@ std::shared_ptr<UserState> Users::Find(const UserRef& user) {
   if (found == users_.end()) {
     recent_.push_front(key);
     found =
-        users_.emplace(key, Slot{std::make_shared<UserState>(user, key), recent_.begin()}).first;
+        users_.emplace(key, Slot{std::make_shared<UserState>(user, key, totals_), recent_.begin()})
+            .first;
   }
   recent_.splice(recent_.begin(), recent_, found->second.place);
   const std::shared_ptr<UserState> state = found->second.state;

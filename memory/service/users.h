@@ -30,9 +30,9 @@ struct ExclusiveUser {
 
 class Users {
  public:
-  // Keeps up to `users_max` users that nobody uses, the most recent ones. The store outlives it.
-  Users(store::Store* store, const base::Clock* clock, int64_t users_max)
-      : store_(store), clock_(clock), users_max_(users_max) {}
+  // Keeps up to `users_max` users that nobody uses, the most recent ones. The others outlive it.
+  Users(store::Store* store, const base::Clock* clock, Totals* totals, int64_t users_max)
+      : store_(store), clock_(clock), totals_(totals), users_max_(users_max) {}
 
   // Errors: FailedPrecondition reason ERASURE_IN_PROGRESS, DataLoss, Unavailable.
   base::StatusOr<SharedUser> Shared(const UserRef& user);
@@ -56,6 +56,7 @@ class Users {
 
   store::Store* const store_;
   const base::Clock* const clock_;
+  Totals* const totals_;
   const int64_t users_max_;
   mutable absl::Mutex mutex_;
   std::map<store::UserKey, Slot> users_ ABSL_GUARDED_BY(mutex_);

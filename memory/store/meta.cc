@@ -151,6 +151,30 @@ base::StatusOr<Page> Meta::ScanAllUsers(Kind kind, const std::optional<RecordKey
   return page;
 }
 
+base::StatusOr<int64_t> Meta::CountRecords(Kind kind, const std::optional<UserKey>& user) const {
+  const std::string begin = user.has_value() ? UserPrefix(*user) : UserPrefix(UserKey());
+  const std::string end = user.has_value() ? PrefixEnd(begin) : "";
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions read;
+  if (user.has_value()) read.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> cursor(instance_->db().NewIterator(read));
+  cursor->Seek(KindPrefix(user.value_or(UserKey()), kind));
+  int64_t count = 0;
+  while (cursor->Valid()) {
+    KVASIR_ASSIGN_OR_RETURN(const RecordKey key, KeyAt(*cursor));
+    if (key.kind < kind) {
+      cursor->Seek(KindPrefix(key.user, kind));
+    } else if (key.kind > kind) {
+      cursor->Seek(PrefixEnd(UserPrefix(key.user)));
+    } else {
+      ++count;
+      cursor->Next();
+    }
+  }
+  KVASIR_RETURN_IF_ERROR(FromRocks(cursor->status(), "cannot count records"));
+  return count;
+}
+
 base::Status Meta::DropUser(const UserKey& user) {
   KVASIR_RETURN_IF_ERROR(instance_->Recover());
   const std::string begin = UserPrefix(user);

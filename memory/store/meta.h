@@ -44,6 +44,7 @@ class Meta {
   base::StatusOr<Page> Scan(const ScanOptions& options) const;
   base::StatusOr<Page> ScanAllUsers(Kind kind, const std::optional<RecordKey>& after,
                                     size_t records_max) const;
+  base::StatusOr<int64_t> CountRecords(Kind kind, const std::optional<UserKey>& user) const;
   // Removes all records of `user` (one synced write), then their bytes.
   base::Status DropUser(const UserKey& user);
   Instance& instance() const { return *instance_; }

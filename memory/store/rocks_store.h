@@ -26,6 +26,8 @@ class RocksStore final : public Store {
   base::Status Commit(const Batch& batch) override;
   base::StatusOr<std::string> Get(const RecordKey& key) const override;
   base::StatusOr<Page> Scan(const ScanOptions& options) const override;
+  base::StatusOr<int64_t> CountRecords(Kind kind,
+                                       const std::optional<UserKey>& user) const override;
   base::StatusOr<Page> ScanAllUsers(Kind kind, const std::optional<RecordKey>& after,
                                     size_t records_max) const override;
   base::StatusOr<SegmentRow> GetSegment(const UserKey& user,

@@ -47,6 +47,11 @@ base::StatusOr<Page> RocksStore::ScanAllUsers(Kind kind, const std::optional<Rec
   return meta_.ScanAllUsers(kind, after, records_max);
 }
 
+base::StatusOr<int64_t> RocksStore::CountRecords(Kind kind,
+                                                 const std::optional<UserKey>& user) const {
+  return meta_.CountRecords(kind, user);
+}
+
 base::Status RocksStore::DropUser(const UserKey& user) {
   KVASIR_RETURN_IF_ERROR(meta_.DropUser(user));
   return states_.DropUser(user);

@@ -131,6 +131,10 @@ class Store {
   // Complexity: one seek per user. Errors: as Scan.
   virtual base::StatusOr<Page> ScanAllUsers(Kind kind, const std::optional<RecordKey>& after,
                                             size_t records_max) const = 0;
+  // How many records of `kind` there are, of `user` or of all users. Reads keys only. Complexity:
+  // one seek per user, one step per record counted. Errors: DataLoss (a malformed key), Unavailable.
+  virtual base::StatusOr<int64_t> CountRecords(Kind kind,
+                                               const std::optional<UserKey>& user) const = 0;
 
   // Errors: NotFound, DataLoss, Unavailable.
   virtual base::StatusOr<SegmentRow> GetSegment(const UserKey& user,

@@ -29,6 +29,9 @@ void Count(const Served& served, v1::Stats* stats) {
   const runtime::Engine::Stats engine = served.host->engine().stats();
   const service::TierStats tier = served.tier->GetStats();
   const ChatTotals& totals = served.turns->totals();
+  stats->set_users(tier.users);
+  stats->set_sessions(tier.sessions);
+  stats->set_memories(tier.memories);
   stats->set_running_turns(engine.requests_running);
   stats->set_queued_turns(engine.requests_queued);
   stats->set_pending_jobs(tier.jobs_pending);

@@ -107,6 +107,23 @@ TEST_F(Records, ScanAllUsersFindsExactlyTheKind) {
   }
 }
 
+TEST_F(Records, CountRecordsCountsOneKindOfOneUserOrOfAll) {
+  for (int user = 0; user < 5; ++user) {
+    Put(Key(user, Kind::kUser, 0, 0), "x");
+    for (uint8_t i = 0; i < user; ++i) Put(Key(user, Kind::kMemory, i, 0), "x");
+    Put(Key(user, Kind::kJob, 0, 0), "x");
+  }
+  const auto count = [&](Kind kind, const std::optional<UserKey>& user) {
+    return store_->CountRecords(kind, user).value_or(-1);
+  };
+  EXPECT_EQ(count(Kind::kUser, std::nullopt), 5);
+  EXPECT_EQ(count(Kind::kMemory, std::nullopt), 1 + 2 + 3 + 4);
+  EXPECT_EQ(count(Kind::kSession, std::nullopt), 0);
+  EXPECT_EQ(count(Kind::kMemory, Key(3, Kind::kUser, 0, 0).user), 3);
+  EXPECT_EQ(count(Kind::kMemory, Key(0, Kind::kUser, 0, 0).user), 0);
+  EXPECT_EQ(count(Kind::kJob, Key(4, Kind::kUser, 0, 0).user), 1);
+}
+
 TEST_F(Records, EveryBoundIsEnforcedAndNamedAndNothingChanges) {
   Options options = TestOptions(temp_.path());
   options.value_bytes_max = 100;
