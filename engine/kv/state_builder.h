@@ -22,10 +22,17 @@ struct BuilderTurn {
   std::vector<int32_t> assistant_tokens;  // ids of the reply; empty: tokenize assistant_text
 };
 
+enum class BuildUrgency {
+  kBackground,  // while no chat turn runs or waits
+  kChat,        // a turn waits for it: computed as a part of that turn would be
+};
+
 // A conversation to be made into an exact state behind the canonical base.
 struct BuilderSession {
   std::string date;                // "2026-12-01": the session's date line
   std::vector<BuilderTurn> turns;  // in order
+  BuildUrgency urgency = BuildUrgency::kBackground;
+  std::string fairness_key = {};  // of a kChat build: with whose turns it shares
 };
 
 class StateBuilder {
@@ -39,8 +46,8 @@ class StateBuilder {
   virtual int64_t base_tokens() const = 0;
   virtual int64_t context_tokens_max() const = 0;
 
-  // Prefills [base][date line][turns] at lowest priority and returns the state of what follows the
-  // base (local positions from base_tokens()). Blocks until done; yields to chat at layer
+  // Prefills [base][date line][turns] and returns the state of what follows the base (local
+  // positions from base_tokens()). Blocks until done; a kBackground build yields to chat at layer
   // boundaries; stops soon after *cancelled is true. Errors: Cancelled, InvalidArgument reason
   // CONTEXT_LENGTH_EXCEEDED (says both lengths), ResourceExhausted, Unavailable.
   virtual base::StatusOr<std::shared_ptr<const KvSegment>> Build(

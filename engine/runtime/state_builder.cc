@@ -106,7 +106,10 @@ base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Build(
         "CONTEXT_LENGTH_EXCEEDED");
   }
   KVASIR_ASSIGN_OR_RETURN(const auto base, Base(cancelled));
-  return BuildBehind({base}, ids, turns, cancelled);
+  const bool chat = session.urgency == kv::BuildUrgency::kChat;
+  const Share share{.priority = chat ? Priority::kChat : Priority::kBackground,
+                    .fairness_key = session.fairness_key};
+  return BuildBehind({base}, ids, turns, share, cancelled);
 }
 
 base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Base(
@@ -116,7 +119,7 @@ base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Base(
     if (base_ != nullptr) return base_;
   }
   const std::vector<int32_t> ids(prompt_.base().begin(), prompt_.base().end());
-  KVASIR_ASSIGN_OR_RETURN(auto base, BuildBehind({}, ids, {}, cancelled));
+  KVASIR_ASSIGN_OR_RETURN(auto base, BuildBehind({}, ids, {}, {}, cancelled));
   const std::lock_guard lock(mutex_);
   if (base_ == nullptr) base_ = std::move(base);  // two at once computed the same
   return base_;
@@ -124,10 +127,10 @@ base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Base(
 
 base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::BuildBehind(
     const Parts& before, const std::vector<int32_t>& ids, const std::vector<kv::TurnRange>& turns,
-    const std::atomic<bool>& cancelled) {
+    const Share& share, const std::atomic<bool>& cancelled) {
   base::Status status;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    auto built = Attempt(before, ids, turns, cancelled);
+    auto built = Attempt(before, ids, turns, share, cancelled);
     if (built.ok()) return built;
     status = built.status();
     if (!absl::IsFailedPrecondition(status) || !base::Reason(status).empty()) break;
@@ -137,7 +140,7 @@ base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::BuildB
 
 base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Attempt(
     const Parts& before, const std::vector<int32_t>& ids, const std::vector<kv::TurnRange>& turns,
-    const std::atomic<bool>& cancelled) {
+    const Share& share, const std::atomic<bool>& cancelled) {
   KVASIR_ASSIGN_OR_RETURN(const auto sequence, engine_.NewSequence(0, {}));
   if (!before.empty()) {
     auto restored = std::make_shared<Promise<base::Status>>();
@@ -145,7 +148,7 @@ base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Attemp
     KVASIR_RETURN_IF_ERROR(restored->Wait([] {}));
   }
   const int64_t begin = sequence->view().end;
-  KVASIR_RETURN_IF_ERROR(Prefill(sequence, ids, cancelled));
+  KVASIR_RETURN_IF_ERROR(Prefill(sequence, ids, share, cancelled));
   using Segment = base::StatusOr<std::shared_ptr<const kv::KvSegment>>;
   auto cut = std::make_shared<Promise<Segment>>();
   engine_.Cut(sequence, begin, begin + static_cast<int64_t>(ids.size()), turns,
@@ -154,14 +157,15 @@ base::StatusOr<std::shared_ptr<const kv::KvSegment>> RuntimeStateBuilder::Attemp
 }
 
 base::Status RuntimeStateBuilder::Prefill(const std::shared_ptr<Sequence>& sequence,
-                                          std::vector<int32_t> prompt,
+                                          std::vector<int32_t> prompt, const Share& share,
                                           const std::atomic<bool>& cancelled) {
   if (cancelled) return base::Cancelled("the build was cancelled");
   const auto sink = std::make_shared<PrefillSink>();
   GenerateRequest request;
   request.sequence = sequence;
   request.prompt = std::move(prompt);
-  request.priority = Priority::kBackground;
+  request.priority = share.priority;
+  request.fairness_key = share.fairness_key;
   request.sink = sink;
   KVASIR_ASSIGN_OR_RETURN(const RequestId id, engine_.Submit(std::move(request)));
   const Finish finish = sink->done().Wait([&] {

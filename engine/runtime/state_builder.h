@@ -1,4 +1,4 @@
-// RuntimeStateBuilder: states from text, computed by the engine as background requests.
+// RuntimeStateBuilder: states from text, computed by the engine as requests without output.
 //
 // Threads: concurrent calls allowed; Build blocks its caller, never the engine's thread (do not
 // call it from a callback).
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "engine/kv/state_builder.h"
@@ -39,15 +40,20 @@ class RuntimeStateBuilder final : public kv::StateBuilder {
 
  private:
   using Parts = std::vector<std::shared_ptr<const kv::KvSegment>>;
+  // As what the engine runs a build.
+  struct Share {
+    Priority priority = Priority::kBackground;
+    std::string fairness_key = {};
+  };
   // The state of `ids` behind `before`, which stands at position 0.
   base::StatusOr<std::shared_ptr<const kv::KvSegment>> BuildBehind(
       const Parts& before, const std::vector<int32_t>& ids, const std::vector<kv::TurnRange>& turns,
-      const std::atomic<bool>& cancelled);
+      const Share& share, const std::atomic<bool>& cancelled);
   base::StatusOr<std::shared_ptr<const kv::KvSegment>> Attempt(
       const Parts& before, const std::vector<int32_t>& ids, const std::vector<kv::TurnRange>& turns,
-      const std::atomic<bool>& cancelled);
+      const Share& share, const std::atomic<bool>& cancelled);
   base::Status Prefill(const std::shared_ptr<Sequence>& sequence, std::vector<int32_t> prompt,
-                       const std::atomic<bool>& cancelled);
+                       const Share& share, const std::atomic<bool>& cancelled);
 
   Engine& engine_;
   const Prompt& prompt_;

@@ -111,7 +111,7 @@ base::Status JobWorker::Run(const store::UserKey&, const JobRecord& job) {
     }
     if (!batch.empty()) KVASIR_RETURN_IF_ERROR(core_.store->Commit(batch));
   }
-  return BuildMemory(core_, job.user, job.id, cancelled_).status();
+  return BuildMemory(core_, job.user, job.id, kv::BuildUrgency::kBackground, cancelled_).status();
 }
 
 void JobWorker::Finish(const store::UserKey& user, const JobRecord& job,

@@ -29,9 +29,11 @@ base::StatusOr<BuildSource> ReadSource(Core& core, UserState& user,
 }
 
 // The ids of the replies are used when they are tokens of the served model, else their text.
-kv::BuilderSession ToBuild(const Core& core, const BuildSource& source) {
+kv::BuilderSession ToBuild(const Core& core, const UserRef& user, const BuildSource& source,
+                           kv::BuildUrgency urgency) {
   const bool own_ids = CheckSessionModel(source.session, core.builder->model_id()).ok();
-  kv::BuilderSession session{.date = source.session.date, .turns = {}};
+  kv::BuilderSession session{.date = source.session.date, .turns = {}, .urgency = urgency};
+  if (urgency == kv::BuildUrgency::kChat) session.fairness_key = FairnessKey(user);
   for (const TurnRecord& turn : source.turns) {
     session.turns.push_back(
         {.turn = turn.number,
@@ -111,7 +113,7 @@ base::StatusOr<MemoryRecord> StoreBuilt(Core& core, UserState& user, const Build
 }  // namespace
 
 base::StatusOr<MemoryRecord> BuildMemory(Core& core, const UserRef& user,
-                                         const store::RecordId& session,
+                                         const store::RecordId& session, kv::BuildUrgency urgency,
                                          const std::atomic<bool>& cancelled) {
   BuildSource source;
   {
@@ -124,7 +126,7 @@ base::StatusOr<MemoryRecord> BuildMemory(Core& core, const UserRef& user,
     return *source.memory;
   }
   KVASIR_ASSIGN_OR_RETURN(const std::shared_ptr<const kv::KvSegment> state,
-                          core.builder->Build(ToBuild(core, source), cancelled));
+                          core.builder->Build(ToBuild(core, user, source, urgency), cancelled));
   if (state->info().model_id != core.builder->model_id() ||
       state->info().first_position != core.builder->base_tokens()) {
     return base::Internal("a built state begins at {}, the base has {} tokens",

@@ -14,7 +14,7 @@ namespace kvasir::service {
 // (its turns changed meanwhile; nothing was written), ResourceExhausted reason
 // MEMORY_QUOTA_EXCEEDED, DataLoss, Unavailable.
 base::StatusOr<MemoryRecord> BuildMemory(Core& core, const UserRef& user,
-                                         const store::RecordId& session,
+                                         const store::RecordId& session, kv::BuildUrgency urgency,
                                          const std::atomic<bool>& cancelled);
 
 // Puts into `batch` what stays of an incognito session's or turn's turns. REQUIRES: gate held

@@ -49,7 +49,7 @@ base::StatusOr<MemoryRecord> MemoriesImpl::BuildNow(const UserRef& user,
                                                     const std::string& memory) {
   KVASIR_ASSIGN_OR_RETURN(const MemoryRecord record, Get(user, memory));
   const std::atomic<bool> cancelled = false;
-  return BuildMemory(core_, user, record.session, cancelled);
+  return BuildMemory(core_, user, record.session, kv::BuildUrgency::kChat, cancelled);
 }
 
 void MemoriesImpl::RecordUse(const UserRef& user, const store::RecordId& memory) {

@@ -20,6 +20,9 @@ struct UserRef {
   auto operator<=>(const UserRef&) const = default;
 };
 
+// With whom a user's work in the engine shares.
+inline std::string FairnessKey(const UserRef& user) { return user.tenant + "/" + user.user; }
+
 enum class MemoryMode : uint8_t { kOff, kRead, kReadWrite, kIncognito };
 
 struct UserRecord {

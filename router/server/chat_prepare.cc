@@ -148,7 +148,7 @@ base::Status ChatTurns::SubmitOnce(const TurnPtr& turn, Plan& plan, const Sessio
   request.sampling = turn->call.sampling;
   request.sampling.logprobs = turn->call.logprobs ? 1 : 0;
   request.stop = turn->call.stop;
-  request.fairness_key = turn->call.user.tenant + "/" + turn->call.user.user;
+  request.fairness_key = service::FairnessKey(turn->call.user);
   plan.submit_us = deps_.clock->MonotonicMicros();
   return turn->Submit(deps_.host->engine(), std::move(request));
 }

@@ -132,6 +132,28 @@ TEST_F(StateBuilder, TooLongASessionSaysBothLengths) {
   EXPECT_NE(built.status().message().find("4096"), absl::string_view::npos);
 }
 
+// The chat request would go on for thousands of tokens: a background build would see its end.
+TEST_F(StateBuilder, ABuildThatATurnWaitsForDoesNotWaitForTheEndOfOtherTurns) {
+  RuntimeStateBuilder builder(h_.engine(), prompt());
+  GenerateRequest request = h_.Request(h_.NewSequence(), Ids(1, 8), 3900, 3);
+  std::promise<void> done;
+  std::static_pointer_cast<Recorder>(request.sink)->on_finish = [&] { done.set_value(); };
+  kv::BuilderSession session{.date = "2026-12-01", .turns = {{0, "hello", "x", {}}}};
+  session.urgency = kv::BuildUrgency::kChat;
+  session.fairness_key = "default/ana";
+  ASSERT_TRUE(builder.Base(not_cancelled_).ok());
+  const Job chat = h_.Submit(std::move(request));
+  const auto built = builder.Build(session, not_cancelled_);
+  EXPECT_TRUE(built.ok()) << built.status();
+  h_.engine().Cancel(chat.id);
+  done.get_future().wait();
+  EXPECT_EQ(chat.out->finish->reason, FinishReason::kCancelled);
+  session.urgency = kv::BuildUrgency::kBackground;
+  const auto again = builder.Build(session, not_cancelled_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->ContentDigest(), (*built)->ContentDigest());
+}
+
 TEST_F(StateBuilder, CancelledBuildsStop) {
   RuntimeStateBuilder builder(h_.engine(), prompt());
   const std::atomic<bool> cancelled = true;

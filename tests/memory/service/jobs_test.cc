@@ -42,6 +42,7 @@ TEST(Jobs, ClosingQueuesABuildAndUntilThenTheMemoryIsNotReady) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(RunJobs(world), 1);
   ASSERT_EQ(world.builder.built.size(), 1u);
+  EXPECT_EQ(world.builder.built[0].urgency, kv::BuildUrgency::kBackground);
   EXPECT_EQ(world.builder.built[0].date, "2026-12-01");
   EXPECT_EQ(world.builder.built[0].turns.at(0).user_text, "my boat");
   const auto built = world.memories().Get(kAnn, closed->memory->Hex());
@@ -243,7 +244,9 @@ TEST(Jobs, BuildNowBuildsAPendingMemory) {
   EXPECT_EQ(built->state, MemoryRecord::State::kExact);
   EXPECT_TRUE(world.Load(kAnn, *built).ok());
   RunJobs(world);
-  EXPECT_EQ(world.builder.built.size(), 1u);  // the job found nothing left to do
+  ASSERT_EQ(world.builder.built.size(), 1u);  // the job found nothing left to do
+  EXPECT_EQ(world.builder.built[0].urgency, kv::BuildUrgency::kChat);
+  EXPECT_EQ(world.builder.built[0].fairness_key, FairnessKey(kAnn));
   EXPECT_EQ(world.memories().BuildNow(kAnn, std::string(32, '0')).status().code(),
             absl::StatusCode::kNotFound);
 }
