@@ -61,7 +61,7 @@ base::Status CheckpointSave::PutRows(int64_t turn, const SealedParts& sealed, bo
 }
 
 // The memory of a promotable session is its checkpoint. One that was rebuilt because the checkpoint
-// is damaged, or waits for that, goes on from text.
+// is damaged or was made otherwise than states are now, or waits for that, goes on from text.
 base::Status CheckpointSave::PutMemory(int64_t turn) {
   if (!Promotable(session_, core_.builder->base_tokens())) return base::OkStatus();
   std::vector<int64_t> known;
@@ -69,7 +69,8 @@ base::Status CheckpointSave::PutMemory(int64_t turn) {
     if (const auto memory = user_.FindMemory(*session_.memory)) {
       const bool same = std::ranges::equal(memory->parts, stored_, {}, &StatePart::id);
       const bool usable = memory->state == MemoryRecord::State::kExact;
-      if (!usable || (!same && !stored_.empty())) return base::OkStatus();
+      const bool continues = same && IsCurrent(core_, *memory);
+      if (!usable || (!continues && !stored_.empty())) return base::OkStatus();
       if (!memory->source_turns.empty() && memory->source_turns.back() > turn) {
         return base::OkStatus();  // it holds more than this save
       }

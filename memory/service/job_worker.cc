@@ -166,10 +166,13 @@ void JobWorker::Remove(const store::UserKey& user, const JobRecord& job, bool fa
     const auto session = state.sessions.find(job.id);
     if (session != state.sessions.end() && session->second.memory) {
       const auto found = state.memories.find(*session->second.memory);
-      if (found != state.memories.end() &&
-          found->second.state == MemoryRecord::State::kRebuilding) {
-        memory = found->second;
-        memory->state = MemoryRecord::State::kCorrupt;
+      if (found != state.memories.end()) {
+        if (found->second.state == MemoryRecord::State::kRebuilding) {
+          memory = found->second;
+          memory->state = MemoryRecord::State::kCorrupt;
+        } else {
+          state.rebuilds_failed.insert(found->first);  // keeps the state it has
+        }
       }
     }
   }

@@ -72,10 +72,14 @@ base::StatusOr<MemoryRecord> MemoryOf(Core& core, UserState& user, const Session
   return memory;
 }
 
+bool IsCurrent(const Core& core, const MemoryRecord& memory) {
+  return memory.model_id_hex == core.builder->model_id().digest.Hex() &&
+         memory.build_id == core.builder->build_id().text;
+}
+
 bool IsComplete(const Core& core, const MemoryRecord& memory, const std::vector<int64_t>& turns) {
   return memory.state == MemoryRecord::State::kExact && !memory.parts.empty() &&
-         memory.source_turns == turns &&
-         memory.model_id_hex == core.builder->model_id().digest.Hex();
+         memory.source_turns == turns && IsCurrent(core, memory);
 }
 
 void IndexUpdate::AddDate(const Core& core, const SessionRecord& session) {

@@ -30,7 +30,9 @@ std::string TitleOf(std::string_view user_text);
 base::StatusOr<MemoryRecord> MemoryOf(Core& core, UserState& user, const SessionRecord& session,
                                       std::string_view first_message);
 
-// Whether the memory's state holds exactly these turns and is of the served model.
+// Whether the state was made by the served model as it is built now.
+bool IsCurrent(const Core& core, const MemoryRecord& memory);
+// Whether the memory's state holds exactly these turns and is current.
 bool IsComplete(const Core& core, const MemoryRecord& memory, const std::vector<int64_t>& turns);
 
 // Rows of the lexical index that a commit writes.

@@ -49,7 +49,7 @@ class Memories {
                                                         const std::string& query,
                                                         int64_t top_k) = 0;
   // All live memories of the user but the one made from `session`, with their scores for `message`,
-  // newest first.
+  // newest first. Queues builds of those whose state another model or build made (rebuild.h).
   virtual base::StatusOr<std::vector<Candidate>> Candidates(const UserRef& user,
                                                             const std::string& session,
                                                             const std::string& message) = 0;

@@ -3,6 +3,7 @@
 
 #include "memory/service/learning.h"
 #include "memory/service/memories_impl.h"
+#include "memory/service/rebuild.h"
 #include "memory/service/record_access.h"
 
 namespace kvasir::service {
@@ -11,6 +12,15 @@ namespace {
 bool SameTurns(const UserState& user, const MemoryRecord& memory) {
   const auto known = user.FindMemory(memory.id);
   return known && known->state == memory.state && known->source_turns == memory.source_turns;
+}
+
+// Whether the memory holds the session's last turn and its job runs as soon as it can.
+bool IsAnnounced(const Core& core, const UserState& user, const SessionRecord& session,
+                 const JobRecord& waiting) {
+  if (!session.memory || (waiting.attempts == 0 && waiting.due_us > core.now_us())) return false;
+  const auto memory = user.FindMemory(*session.memory);
+  return memory && memory->state != MemoryRecord::State::kCorrupt &&
+         !memory->source_turns.empty() && memory->source_turns.back() == session.next_turn - 1;
 }
 
 // Commits the memory that a session leaves unless it is known already, and lets its job run now.
@@ -24,6 +34,7 @@ base::Status Announce(Core& core, UserState& user, const JobRecord& waiting) {
   }
   KVASIR_ASSIGN_OR_RETURN(SessionRecord session,
                           Read<SessionRecord>(*core.store, SessionKey(user.key, waiting.id)));
+  if (IsAnnounced(core, user, session, waiting)) return base::OkStatus();
   const auto plan = PlanMemory(core, user, session);
   if (plan.status().code() == absl::StatusCode::kResourceExhausted) return base::OkStatus();
   KVASIR_RETURN_IF_ERROR(plan.status());
@@ -102,6 +113,7 @@ base::StatusOr<std::vector<Candidate>> MemoriesImpl::Candidates(const UserRef& u
   std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
     return a.memory.create_us > b.memory.create_us;
   });
+  KVASIR_RETURN_IF_ERROR(QueueRebuilds(core_, *shared, candidates));
   return candidates;
 }
 

@@ -5,8 +5,11 @@
 namespace kvasir::service {
 
 SessionEntry MakeEntry(const SessionRecord& record) {
-  SessionEntry entry{
-      .name = record.name, .create_us = record.create_us, .memory = record.memory, .mounts = {}};
+  SessionEntry entry{.name = record.name,
+                     .create_us = record.create_us,
+                     .memory = record.memory,
+                     .mounts = {},
+                     .closed = record.state == SessionRecord::State::kClosed};
   for (const MountEntry& mount : record.mounts) {
     if (!mount.deleted) entry.mounts.insert(mount.memory);
   }

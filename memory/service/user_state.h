@@ -31,6 +31,7 @@ struct SessionEntry {
   int64_t create_us = 0;
   std::optional<store::RecordId> memory;
   std::set<store::RecordId> mounts;  // memories in its timeline that are not deleted
+  bool closed = false;
 };
 SessionEntry MakeEntry(const SessionRecord& record);
 
@@ -64,6 +65,8 @@ class UserState {
   // Turns that this process began and that did not end: session → number. Outlives reloads.
   std::map<store::RecordId, int64_t> running ABSL_GUARDED_BY(mutex);
   std::set<store::RecordId> unsaved_uses ABSL_GUARDED_BY(mutex);  // memories
+  // Memories with a state of another model or build that could not be made anew: not tried again.
+  std::set<store::RecordId> rebuilds_failed ABSL_GUARDED_BY(mutex);
 
   std::optional<store::RecordId> FindSession(const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex);

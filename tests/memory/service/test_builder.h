@@ -39,7 +39,7 @@ class TestTail {
 class TestBuilder final : public kv::StateBuilder {
  public:
   kv::ModelId model_id() const override { return model; }
-  kv::BuildId build_id() const override { return {"codec=1;path=test;kv=f16;compaction=none"}; }
+  kv::BuildId build_id() const override { return build; }
   int64_t base_tokens() const override { return kBaseTokens; }
   int64_t context_tokens_max() const override { return 4096; }
   // One token per byte of text.
@@ -47,6 +47,7 @@ class TestBuilder final : public kv::StateBuilder {
                                    const std::atomic<bool>& cancelled) override;
 
   kv::ModelId model = TestModel();
+  kv::BuildId build = {"codec=1;path=test;kv=f16;compaction=none"};
   std::function<base::Status(const std::atomic<bool>& cancelled)> during_build;  // when set
   std::vector<kv::BuilderSession> built;
 };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/router/server/service/tiny_server.h"
 #include "tests/support/tiny_model.h"
 
@@ -53,10 +55,29 @@ TEST(ServiceMemory, AMemoryChangesTheReplyAndAnOffTurnDoesNotSeeIt) {
   EXPECT_EQ(off.usage.memory_tokens(), without.usage.memory_tokens());
 }
 
-TEST(ServiceMemory, AnotherModelOverTheSameDataRefusesSessionsAndMemoriesOfTheFirst) {
+bool Mounts(const Reply& reply, const std::string& memory) {
+  return std::ranges::count(reply.route.mounts(), memory, &v1::MountedMemory::memory) == 1;
+}
+
+// Waits until the background has built all memories of ana for the served model.
+void WaitForModel(TinyServer& server) {
+  v1::ServerInfo info;
+  ASSERT_TRUE(Call(server.admin(), &v1::AdminService::Stub::GetServerInfo,
+                   v1::GetServerInfoRequest(), &info)
+                  .ok());
+  bool all = false;
+  while (!all) {
+    all = true;
+    for (const v1::Memory& memory : server.Memories("ana")) {
+      all = all && memory.kv().model_id() == info.model_id();
+    }
+  }
+}
+
+TEST(ServiceMemory, AnotherModelOverTheSameDataRefusesSessionsAndRebuildsMemoriesOfTheFirst) {
   const TempFolder data;
   const kvasir::testing::TinyModelFile other({.seed = 2});
-  std::string open;
+  std::string open, memory;
   v1::ChatRequest request;
   Reply first;
   {
@@ -75,11 +96,20 @@ TEST(ServiceMemory, AnotherModelOverTheSameDataRefusesSessionsAndMemoriesOfTheFi
     EXPECT_EQ(asked.route.mounts_size(), 0);
     ASSERT_EQ(asked.route.unused_size(), 1);
     EXPECT_EQ(asked.route.unused(0).reason(), v1::MISS_REASON_MODEL_MISMATCH);
+    memory = asked.route.unused(0).memory();
+    WaitForModel(server);  // that turn had it built
+    EXPECT_TRUE(
+        Mounts(server.Say(server.NewSession("ana", v1::MEMORY_MODE_READ), kQuestion), memory));
     EXPECT_TRUE(server.Consistent());
   }
   TinyServer server(data.path());
   EXPECT_EQ(server.Chat(request).text, first.text);
   server.Say(open, kQuestion);
+  server.Say(server.NewSession("ana", v1::MEMORY_MODE_READ), kQuestion);
+  WaitForModel(server);
+  EXPECT_TRUE(
+      Mounts(server.Say(server.NewSession("ana", v1::MEMORY_MODE_READ), kQuestion), memory));
+  EXPECT_TRUE(server.Consistent());
 }
 
 TEST(ServiceMemory, AMountedMemoryGivesTheSameBitsAfterARestart) {
