@@ -1,4 +1,6 @@
 // Sessions: making, reading and listing them.
+#include <algorithm>
+
 #include "memory/service/record_access.h"
 #include "memory/service/sessions_impl.h"
 
@@ -79,6 +81,30 @@ base::StatusOr<SessionRecord> SessionsImpl::Create(const UserRef& user,
   shared->sessions[session.id] = MakeEntry(session);
   shared->Recount();
   return session;
+}
+
+std::string SessionsImpl::HandleOf(const UserRef& user, const store::RecordId& session) const {
+  return base::ToHex(core_.users.KeyOf(user).bytes) + session.Hex();
+}
+
+base::StatusOr<HandledSession> SessionsImpl::FindHandle(const std::string& tenant,
+                                                        const std::string& handle) {
+  constexpr size_t kHalf = 2 * sizeof(store::RecordId::bytes);
+  const auto key = ParseRecordId(std::string_view(handle).substr(0, kHalf));
+  const auto id = ParseRecordId(std::string_view(handle).substr(std::min(kHalf, handle.size())));
+  if (!key || !id) return SessionNotFound();
+  const auto user = Read<UserRecord>(*core_.store, UserRowKey(store::UserKey{key->bytes}));
+  if (user.status().code() == absl::StatusCode::kNotFound) return SessionNotFound();
+  KVASIR_RETURN_IF_ERROR(user.status());
+  if (user->ref.tenant != tenant) return SessionNotFound();
+  KVASIR_ASSIGN_OR_RETURN(const SharedUser shared, core_.users.Shared(user->ref));
+  {
+    absl::MutexLock lock(&shared->mutex);
+    if (!shared->sessions.contains(*id)) return SessionNotFound();
+  }
+  KVASIR_ASSIGN_OR_RETURN(const SessionRecord session,
+                          Read<SessionRecord>(*core_.store, SessionKey(shared->key, *id)));
+  return HandledSession{user->ref, session};
 }
 
 base::StatusOr<SessionRecord> SessionsImpl::Get(const UserRef& user, const std::string& session) {

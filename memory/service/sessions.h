@@ -37,6 +37,12 @@ struct Listed {
   std::string next;  // empty on the last page
 };
 
+// A session that was found by its handle.
+struct HandledSession {
+  UserRef user;
+  SessionRecord session;
+};
+
 // FailedPrecondition reason MODEL_MISMATCH when the turns of the session hold token ids of another
 // model than `served`: they mean nothing to it.
 base::Status CheckSessionModel(const SessionRecord& session, const kv::ModelId& served);
@@ -50,7 +56,13 @@ class Sessions {
   // LIMIT_REACHED, Unavailable. Every method: FailedPrecondition reason ERASURE_IN_PROGRESS.
   virtual base::StatusOr<SessionRecord> Create(const UserRef& user,
                                                const SessionRecord& wanted) = 0;
+  // A name for `session` (its id) of `user` that holds as long as the session does, over restarts
+  // too: 64 hexadecimal digits that say nothing of either.
+  virtual std::string HandleOf(const UserRef& user, const store::RecordId& session) const = 0;
   // Errors of these: NotFound, DataLoss, Unavailable.
+  // NotFound also for a session of another tenant, and for what is no handle.
+  virtual base::StatusOr<HandledSession> FindHandle(const std::string& tenant,
+                                                    const std::string& handle) = 0;
   virtual base::StatusOr<SessionRecord> Get(const UserRef& user, const std::string& session) = 0;
   virtual base::StatusOr<Listed<SessionRecord>> List(const UserRef& user, const ListPage& page) = 0;
   virtual base::StatusOr<TurnRecord> GetTurn(const UserRef& user, const std::string& session,

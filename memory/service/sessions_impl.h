@@ -17,6 +17,9 @@ class SessionsImpl final : public Sessions {
   explicit SessionsImpl(Core* core) : core_(*core) {}
 
   base::StatusOr<SessionRecord> Create(const UserRef& user, const SessionRecord& wanted) override;
+  std::string HandleOf(const UserRef& user, const store::RecordId& session) const override;
+  base::StatusOr<HandledSession> FindHandle(const std::string& tenant,
+                                            const std::string& handle) override;
   base::StatusOr<SessionRecord> Get(const UserRef& user, const std::string& session) override;
   base::StatusOr<Listed<SessionRecord>> List(const UserRef& user, const ListPage& page) override;
   base::StatusOr<TurnRecord> GetTurn(const UserRef& user, const std::string& session,

@@ -13,7 +13,6 @@
 #include "router/server/handlers/admin_service.h"
 #include "router/server/handlers/memory_service.h"
 #include "router/server/handlers/operation_service.h"
-#include "router/server/handlers/operations.h"
 #include "router/server/handlers/session_service.h"
 #include "router/server/handlers/user_service.h"
 #include "router/server/ticker.h"
@@ -67,7 +66,6 @@ struct Server::State {
         operation(&context),
         session(&context),
         user(&context),
-        operations(clock, entropy),
         sessions({.turns_max = options.running_turns_max + options.queued_turns_max}) {}
 
   void Wait(int64_t us) const;
@@ -84,7 +82,6 @@ struct Server::State {
   OperationHandlers operation;
   SessionHandlers session;
   UserHandlers user;
-  Operations operations;
   // Each needs those before it.
   std::unique_ptr<ModelHost> host;
   LiveSessions sessions;
@@ -134,7 +131,6 @@ base::Status Server::Load(const std::function<void(double)>& progress) {
               .tier = s.tier.get(),
               .sessions = &s.sessions,
               .turns = s.turns.get(),
-              .operations = &s.operations,
               .start_us = s.clock->WallMicros(),
               .threads = s.host->loaded().threads->threads()};
   s.tier->StartJobs();

@@ -30,7 +30,6 @@ namespace kvasir::server {
 class ChatTurns;
 class LiveSessions;
 class ModelHost;
-class Operations;
 struct Options;
 
 inline constexpr char kTenant[] = "default";  // without credentials there is one
@@ -42,7 +41,6 @@ struct Served {
   service::MemoryTier* tier = nullptr;
   LiveSessions* sessions = nullptr;
   ChatTurns* turns = nullptr;
-  Operations* operations = nullptr;
   int64_t start_us = 0;  // wall time
   int threads = 0;
 };

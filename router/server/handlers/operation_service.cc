@@ -23,13 +23,13 @@ int64_t TimeoutUs(const v1::WaitOperationRequest& request) {
 grpc::ServerUnaryReactor* OperationHandlers::GetOperation(grpc::CallbackServerContext* rpc,
                                                           const v1::GetOperationRequest* request,
                                                           v1::Operation* response) {
-  return context_.Run(
-      rpc, "OperationService/GetOperation", request,
-      [request, response](const Served& served) -> base::Status {
-        KVASIR_ASSIGN_OR_RETURN(const std::string id, ParseOperationName(request->name(), "name"));
-        KVASIR_ASSIGN_OR_RETURN(*response, served.operations->Get(*served.tier, id));
-        return base::OkStatus();
-      });
+  return context_.Run(rpc, "OperationService/GetOperation", HandlerContext::Effect::kReads, request,
+                      [request, response](const Served& served) -> base::Status {
+                        KVASIR_ASSIGN_OR_RETURN(const std::string id,
+                                                ParseOperationName(request->name(), "name"));
+                        KVASIR_ASSIGN_OR_RETURN(*response, FindOperation(*served.tier, id));
+                        return base::OkStatus();
+                      });
 }
 
 grpc::ServerUnaryReactor* OperationHandlers::WaitOperation(grpc::CallbackServerContext* rpc,
@@ -70,7 +70,7 @@ void OperationHandlers::Look(const std::shared_ptr<Wait>& wait) {
               context_.clock().MonotonicMicros() >= wait->until_us;
   if (status.ok()) {
     const Served& served = **context_.served();
-    auto operation = served.operations->Get(*served.tier, wait->id);
+    auto operation = FindOperation(*served.tier, wait->id);
     status = operation.status();
     over = over || !status.ok() || operation->done();
     if (operation.ok()) *wait->response = *std::move(operation);

@@ -1,7 +1,5 @@
 #include "router/server/handlers/operations.h"
 
-#include <utility>
-
 #include "kvasir/v1/erasure.pb.h"
 #include "kvasir/v1/session.pb.h"
 #include "kvasir/v1/user.pb.h"
@@ -17,47 +15,26 @@ constexpr char kClosePrefix[] = "close-";
 
 }  // namespace
 
-v1::Operation Operations::OfClose(service::MemoryTier& tier, const std::string& id,
-                                  const Close& close) {
+v1::Operation OperationOfClose(service::MemoryTier& tier, const service::UserRef& user,
+                               const service::SessionRecord& session) {
   v1::Operation operation;
-  operation.set_name(FormatOperation(id));
+  operation.set_name(FormatOperation(kClosePrefix + tier.sessions().HandleOf(user, session.id)));
   v1::CompactSessionMetadata metadata;
-  metadata.set_session(Format(SessionName{close.user.user, close.session}));
+  metadata.set_session(Format(SessionName{user.user, session.name}));
   operation.mutable_metadata()->PackFrom(metadata);
   v1::CompactSessionResponse response;
-  if (!close.memory.empty()) {
-    const auto memory = tier.memories().Get(close.user, close.memory);
+  if (session.memory) {
+    const auto memory = tier.memories().Get(user, session.memory->Hex());
     using State = service::MemoryRecord::State;
     if (memory.ok() && memory->state == State::kRebuilding) return operation;
-    if (memory.ok()) response.set_memory(Format(MemoryName{close.user.user, close.memory}));
+    if (memory.ok()) response.set_memory(Format(MemoryName{user.user, memory->name}));
   }
   operation.set_done(true);
   operation.mutable_response()->PackFrom(response);
   return operation;
 }
 
-v1::Operation Operations::AddClose(service::MemoryTier& tier, const service::UserRef& user,
-                                   const service::SessionRecord& session) {
-  std::array<uint8_t, 16> bytes{};
-  entropy_->Fill(bytes);
-  const std::string id = kClosePrefix + base::ToHex(bytes);
-  Close close{user, session.name, session.memory ? session.memory->Hex() : "",
-              clock_->WallMicros()};
-  {
-    const std::lock_guard lock(mutex_);
-    const int64_t oldest = close.create_us - kOperationHours * 3600 * 1'000'000;
-    while (!order_.empty() &&
-           (order_.size() >= kOperationsMax || closes_.at(order_.front()).create_us < oldest)) {
-      closes_.erase(order_.front());
-      order_.pop_front();
-    }
-    closes_[id] = close;
-    order_.push_back(id);
-  }
-  return OfClose(tier, id, close);
-}
-
-v1::Operation Operations::OfErasure(const service::ErasureRecord& erasure) {
+v1::Operation OperationOfErasure(const service::ErasureRecord& erasure) {
   v1::Operation operation;
   operation.set_name(FormatOperation(kErasurePrefix + erasure.id.Hex()));
   v1::EraseUserMetadata metadata;
@@ -74,22 +51,21 @@ v1::Operation Operations::OfErasure(const service::ErasureRecord& erasure) {
   return operation;
 }
 
-base::StatusOr<v1::Operation> Operations::Get(service::MemoryTier& tier,
-                                              const std::string& id) const {
+base::StatusOr<v1::Operation> FindOperation(service::MemoryTier& tier, const std::string& id) {
+  const std::string tenant = service::UserRef().tenant;
   if (id.starts_with(kErasurePrefix)) {
-    KVASIR_ASSIGN_OR_RETURN(
-        const service::ErasureRecord erasure,
-        tier.GetErasure(service::UserRef().tenant, id.substr(sizeof(kErasurePrefix) - 1)));
-    return OfErasure(erasure);
+    KVASIR_ASSIGN_OR_RETURN(const service::ErasureRecord erasure,
+                            tier.GetErasure(tenant, id.substr(sizeof(kErasurePrefix) - 1)));
+    return OperationOfErasure(erasure);
   }
-  Close close;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = closes_.find(id);
-    if (found == closes_.end()) return base::NotFound("no operation {}", id);
-    close = found->second;
+  if (!id.starts_with(kClosePrefix)) return base::NotFound("no operation {}", id);
+  const auto found = tier.sessions().FindHandle(tenant, id.substr(sizeof(kClosePrefix) - 1));
+  const bool closed = found.ok() && found->session.state == service::SessionRecord::State::kClosed;
+  if (absl::IsNotFound(found.status()) || (found.ok() && !closed)) {
+    return base::NotFound("no operation {}", id);
   }
-  return OfClose(tier, id, close);
+  KVASIR_RETURN_IF_ERROR(found.status());
+  return OperationOfClose(tier, found->user, found->session);
 }
 
 }  // namespace kvasir::server

@@ -194,7 +194,7 @@ grpc::ServerUnaryReactor* SessionHandlers::CompactSession(grpc::CallbackServerCo
     const auto close = [this, reactor, response, name = *name, served = *served] {
       const service::UserRef user{kTenant, name.user};
       const auto closed = served->tier->sessions().Close(user, name.session);
-      if (closed.ok()) *response = served->operations->AddClose(*served->tier, user, *closed);
+      if (closed.ok()) *response = OperationOfClose(*served->tier, user, *closed);
       context_.Finish(reactor, kCompactMethod, closed.status());
     };
     // The state of the last reply belongs to the memory: it is stored first.

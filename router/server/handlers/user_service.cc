@@ -58,7 +58,7 @@ grpc::ServerUnaryReactor* UserHandlers::EraseUser(grpc::CallbackServerContext* r
                                                 ParseUserName(request->name(), "name"));
                         KVASIR_ASSIGN_OR_RETURN(const service::ErasureRecord erasure,
                                                 served.tier->EraseUser({kTenant, name.user}));
-                        *response = Operations::OfErasure(erasure);
+                        *response = OperationOfErasure(erasure);
                         return base::OkStatus();
                       });
 }
