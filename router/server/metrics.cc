@@ -54,6 +54,8 @@ struct Metrics::State {
   Counter& hits = Counters(r, "kvasir_memory_hits_total", "Memories mounted.").Add({});
   Family<Counter>& misses =
       Counters(r, "kvasir_memory_misses_total", "Candidates that were not mounted, by reason.");
+  Family<Counter>& lost_streams = Counters(
+      r, "kvasir_lost_streams_total", "Streams of Chat that ended before their turn, by reason.");
   Histogram& ttft = Histograms(r, "kvasir_ttft_seconds", "Seconds to the first token of a reply.")
                         .Add({}, kTtftBuckets);
   Histogram& itl = Histograms(r, "kvasir_itl_seconds", "Seconds between two tokens of a reply.")
@@ -106,6 +108,10 @@ void Metrics::RecordMiss(std::string_view reason) {
 void Metrics::SetLevels(const Levels& levels) {
   state_->running_turns.Set(static_cast<double>(levels.running_turns));
   state_->queue_depth.Set(static_cast<double>(levels.queued_turns));
+void Metrics::RecordLostStream(std::string_view reason) {
+  state_->lost_streams.Add({{"reason", std::string(reason)}}).Increment();
+}
+
   state_->pending_jobs.Set(static_cast<double>(levels.pending_jobs));
   state_->erasure_backlog.Set(static_cast<double>(levels.pending_erasures));
   state_->ram_bytes.Set(static_cast<double>(levels.state_ram_bytes));

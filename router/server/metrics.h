@@ -50,6 +50,8 @@ class Metrics {
   // A candidate that was not mounted, by its reason in UPPER_SNAKE_CASE.
   void RecordMiss(std::string_view reason);
   void SetLevels(const Levels& levels);
+  // A stream of Chat that ended before its turn: "CLIENT_LEFT" or "SLOW_READER".
+  void RecordLostStream(std::string_view reason);
 
   // Serves the page /metrics on HOST:PORT until the object goes. Call at most once.
   // Errors: InvalidArgument (address), Unavailable (it cannot listen there).

@@ -16,7 +16,6 @@ constexpr ReasonInfo kReasons[] = {
     {"LIMIT_REACHED", StatusCode::kResourceExhausted, ReasonDetail::kQuota},
     {"MEMORY_QUOTA_EXCEEDED", StatusCode::kResourceExhausted, ReasonDetail::kQuota},
     {"MODEL_MISMATCH", StatusCode::kFailedPrecondition, ReasonDetail::kPrecondition},
-    {"NOT_IMPLEMENTED", StatusCode::kUnimplemented},
     {"PAGE_TOKEN_MISMATCH", StatusCode::kInvalidArgument, ReasonDetail::kBadRequest},
     {"PRECONDITION_FAILED", StatusCode::kFailedPrecondition, ReasonDetail::kPrecondition},
     {"QUEUE_FULL", StatusCode::kResourceExhausted, ReasonDetail::kRetry, 1000},
@@ -30,7 +29,6 @@ constexpr ReasonInfo kReasons[] = {
     {"SERVER_LOADING", StatusCode::kUnavailable, ReasonDetail::kRetry, 1000},
     {"SESSION_BUSY", StatusCode::kAborted, ReasonDetail::kRetry, 500},
     {"SESSION_CLOSED", StatusCode::kFailedPrecondition, ReasonDetail::kPrecondition},
-    {"SLOW_READER", StatusCode::kCancelled},
     {"STATE_CORRUPT", StatusCode::kDataLoss},
     {"STORE_UNAVAILABLE", StatusCode::kUnavailable, ReasonDetail::kRetry, 1000},
     {"UNAUTHENTICATED", StatusCode::kUnauthenticated},
@@ -58,8 +56,6 @@ constexpr std::string_view NameOfCode(StatusCode code) {
       return "PRECONDITION_FAILED";
     case StatusCode::kAborted:
       return "REQUEST_ABORTED";
-    case StatusCode::kUnimplemented:
-      return "NOT_IMPLEMENTED";
     case StatusCode::kUnavailable:
       return "STORE_UNAVAILABLE";
     case StatusCode::kDataLoss:

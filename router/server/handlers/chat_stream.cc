@@ -73,6 +73,7 @@ class ChatStreams::Stream final : public TurnLog::Reader,
     const int64_t waited = context_.clock().MonotonicMicros() - write_us_;
     const bool full = turn_->log.size() - sent_ > options_.stream_buffer_events_max;
     if (waited > options_.slow_reader_s_max * 1'000'000 || (full && waited > kFullBufferUs)) {
+      slow_ = true;
       rpc_->TryCancel();
     }
   }
@@ -82,7 +83,8 @@ class ChatStreams::Stream final : public TurnLog::Reader,
   void Next(std::unique_lock<std::mutex>& lock) {
     if (reactor_ == nullptr || writing_ || finished_) return;
     if (gone_) {
-      End(lock, base::Cancelled("the client left"));
+      context_.metrics().RecordLostStream(slow_ ? "SLOW_READER" : "CLIENT_LEFT");
+      End(lock, base::Cancelled("the client {}", slow_ ? "did not read" : "left"));
       return;
     }
     if (const auto end = turn_->log.EndAfter(sent_)) {
@@ -118,6 +120,7 @@ class ChatStreams::Stream final : public TurnLog::Reader,
   int64_t sent_ = 0;         // events written
   bool writing_ = false;
   bool gone_ = false;  // the client
+  bool slow_ = false;  // it took nothing for too long: gone by the server's will
   bool finished_ = false;
   int64_t write_us_ = 0;
   v1::ChatResponse response_;  // on its way while `writing_`

@@ -1,7 +1,8 @@
 // ChatStream: one call of Chat, from the turn's log to the client, one message at a time.
 //
-// A client that takes nothing for too long is cancelled; the turn then goes on or ends as for any
-// lost stream.
+// A client that takes nothing for too long is cancelled: the write that it does not take keeps the
+// call from ending with a status of its own, so it gets a bare CANCELLED. The turn then goes on or
+// ends as for any lost stream.
 #pragma once
 
 #include <grpcpp/server_context.h>

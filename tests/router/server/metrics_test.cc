@@ -24,6 +24,7 @@ void RecordOneOfEach(Metrics* metrics) {
   metrics->RecordInterTokenLatency(0.03);
   metrics->RecordHit("disk", 0.004);
   metrics->RecordMiss("MODEL_MISMATCH");
+  metrics->RecordLostStream("SLOW_READER");
   metrics->SetLevels({.queued_turns = 4, .state_disk_bytes = 1000});
 }
 
@@ -41,6 +42,7 @@ TEST(Metrics, CountWhatHappened) {
   EXPECT_THAT(page, HasSubstr("kvasir_ttft_seconds_bucket{le=\"0.2\"} 0"));
   EXPECT_THAT(page, HasSubstr("kvasir_restore_seconds_count{tier=\"disk\"} 1"));
   EXPECT_THAT(page, HasSubstr("kvasir_memory_misses_total{reason=\"MODEL_MISMATCH\"} 1"));
+  EXPECT_THAT(page, HasSubstr("kvasir_lost_streams_total{reason=\"SLOW_READER\"} 1"));
   EXPECT_THAT(page, HasSubstr("kvasir_queue_depth 4"));
   EXPECT_THAT(page, HasSubstr("kvasir_state_bytes{tier=\"disk\"} 1000"));
 }
