@@ -1,6 +1,7 @@
 #include "router/server/live_sessions.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/base/check.h"
 
@@ -97,7 +98,7 @@ std::shared_ptr<LiveTurn> LiveSessions::Release(const LiveTurn& turn, SessionSta
   {
     const std::lock_guard lock(mutex_);
     Session& session = Held(turn);
-    --turns_;
+    if (--turns_ == 0) idle_changed_.notify_all();
     if (session.voided) {
       dropped.push_back(std::exchange(state, {}));
       session.attended.clear();
@@ -178,6 +179,11 @@ std::vector<std::shared_ptr<LiveTurn>> LiveSessions::AllTurns() const {
 int64_t LiveSessions::held() const {
   const std::lock_guard lock(mutex_);
   return turns_;
+}
+
+bool LiveSessions::WaitUntilIdle(int64_t us) {
+  std::unique_lock lock(mutex_);
+  return idle_changed_.wait_for(lock, std::chrono::microseconds(us), [&] { return turns_ == 0; });
 }
 
 void LiveSessions::SetEngine(runtime::Engine* engine) {

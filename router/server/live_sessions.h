@@ -8,6 +8,7 @@
 // Threads: all methods may be called concurrently; none blocks.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -85,8 +86,10 @@ class LiveSessions final : public service::DeletionListener {
   // The turn that runs in a session, or null.
   std::shared_ptr<LiveTurn> Running(const service::UserRef& user, const std::string& session) const;
   std::vector<std::shared_ptr<LiveTurn>> AllTurns() const;
-  // Sessions that are held.
+  // Sessions that are held, and turns that wait for one.
   int64_t held() const;
+  // Blocks until held() is 0, `us` microseconds at most; false when it is not.
+  bool WaitUntilIdle(int64_t us);
 
   // Mountable segments of deleted memories are forgotten there.
   void SetEngine(runtime::Engine* engine);
@@ -118,6 +121,7 @@ class LiveSessions final : public service::DeletionListener {
 
   const Options options_;
   mutable std::mutex mutex_;
+  std::condition_variable idle_changed_;  // turns_ became 0
   std::map<Key, Session> sessions_;
   std::list<Key> idle_;  // least recently used first
   int64_t turns_ = 0;

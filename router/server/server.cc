@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "router/server/chat_turns.h"
@@ -68,7 +67,6 @@ struct Server::State {
         user(&context),
         sessions({.turns_max = options.running_turns_max + options.queued_turns_max}) {}
 
-  void Wait(int64_t us) const;
   void Tick();
 
   const Options options;
@@ -96,6 +94,7 @@ struct Server::State {
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Server::~Server() { Stop(); }
 int Server::port() const { return state_->grpc->port(); }
+const Metrics& Server::metrics() const { return state_->metrics; }
 
 base::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const base::Clock* clock,
@@ -154,23 +153,16 @@ void Server::State::Tick() {
                      .kv_used_bytes = static_cast<int64_t>(engine.kv_bytes_used)});
 }
 
-// Until no turn is left, for `us` microseconds at most.
-void Server::State::Wait(int64_t us) const {
-  const int64_t end = clock->MonotonicMicros() + us;
-  while (turns->unfinished() > 0 && clock->MonotonicMicros() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 void Server::Stop() {
   State& s = *state_;
   if (std::exchange(s.stopped, true)) return;
   s.grpc->SetServing(false);
+  s.context.Drain();
   if (s.turns != nullptr) {
     s.turns->Drain();
-    s.Wait(s.options.drain_s * 1'000'000);
+    s.sessions.WaitUntilIdle(s.options.drain_s * 1'000'000);
     s.turns->CancelAll();
-    s.Wait(kCancelledTurnsUs);
+    s.sessions.WaitUntilIdle(kCancelledTurnsUs);
   }
   s.operation.EndWaits();
   if (s.tier != nullptr) s.tier->StopJobs(kStopJobsUs);

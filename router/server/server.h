@@ -11,6 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
 #include "engine/base/status.h"
+#include "router/server/metrics.h"
 #include "router/server/options.h"
 
 namespace kvasir::server {
@@ -30,11 +31,13 @@ class Server {
   // model loaded. Errors: those of ModelHost::Load and MemoryTier::Open.
   base::Status Load(const std::function<void(double)>& progress);
 
-  // Drains and stops: health says NOT_SERVING, new turns are refused, running ones get
-  // options.drain_s seconds and are then cancelled; what ended is stored. Blocks. Idempotent.
+  // Drains and stops: health says NOT_SERVING; calls that change something are refused, CancelTurn
+  // and those that read are served; running turns get options.drain_s seconds and are then
+  // cancelled; what ended is stored. Blocks. Idempotent.
   void Stop();
 
   int port() const;
+  const Metrics& metrics() const;
 
  private:
   struct State;

@@ -51,7 +51,7 @@ void Count(const Served& served, v1::Stats* stats) {
 grpc::ServerUnaryReactor* AdminHandlers::GetServerInfo(grpc::CallbackServerContext* rpc,
                                                        const v1::GetServerInfoRequest* request,
                                                        v1::ServerInfo* response) {
-  return context_.Run(rpc, "AdminService/GetServerInfo", request,
+  return context_.Run(rpc, "AdminService/GetServerInfo", HandlerContext::Effect::kReads, request,
                       [response](const Served& served) -> base::Status {
                         Describe(served, response);
                         return base::OkStatus();
@@ -61,7 +61,7 @@ grpc::ServerUnaryReactor* AdminHandlers::GetServerInfo(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* AdminHandlers::GetStats(grpc::CallbackServerContext* rpc,
                                                   const v1::GetStatsRequest* request,
                                                   v1::Stats* response) {
-  return context_.Run(rpc, "AdminService/GetStats", request,
+  return context_.Run(rpc, "AdminService/GetStats", HandlerContext::Effect::kReads, request,
                       [response](const Served& served) -> base::Status {
                         Count(served, response);
                         return base::OkStatus();
@@ -71,7 +71,7 @@ grpc::ServerUnaryReactor* AdminHandlers::GetStats(grpc::CallbackServerContext* r
 grpc::ServerUnaryReactor* AdminHandlers::CheckConsistency(
     grpc::CallbackServerContext* rpc, const v1::CheckConsistencyRequest* request,
     v1::CheckConsistencyResponse* response) {
-  return context_.Run(rpc, "AdminService/CheckConsistency", request,
+  return context_.Run(rpc, "AdminService/CheckConsistency", HandlerContext::Effect::kReads, request,
                       [response](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(
                             const service::ConsistencyReport report,

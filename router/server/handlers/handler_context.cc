@@ -16,6 +16,10 @@ constexpr std::string_view kCodes[] = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
+base::Status Draining() {
+  return base::WithReason(base::Unavailable("the server is stopping"), "SERVER_DRAINING");
+}
+
 bool IsLate(const grpc::CallbackServerContext& rpc) {
   return rpc.deadline() <= std::chrono::system_clock::now();
 }
@@ -25,7 +29,13 @@ bool IsLate(const grpc::CallbackServerContext& rpc) {
 base::StatusOr<const Served*> HandlerContext::served() const {
   const Served* served = served_;
   if (served != nullptr) return served;
+  if (draining_) return Draining();
   return base::WithReason(base::Unavailable("the model is being loaded"), "SERVER_LOADING");
+}
+
+base::StatusOr<const Served*> HandlerContext::served_for_change() const {
+  if (draining_) return Draining();
+  return served();
 }
 
 void HandlerContext::Record(const char* method, const base::Status& status) {
@@ -40,10 +50,13 @@ void HandlerContext::Finish(grpc::ServerUnaryReactor* reactor, const char* metho
 }
 
 grpc::ServerUnaryReactor* HandlerContext::Run(grpc::CallbackServerContext* rpc, const char* method,
+                                              Effect effect,
                                               const google::protobuf::Message* request, Work work) {
   grpc::ServerUnaryReactor* const reactor = rpc->DefaultReactor();
   base::Status status = ValidateRequest(*request);
-  if (status.ok()) status = served().status();
+  if (status.ok()) {
+    status = (effect == Effect::kChanges ? served_for_change() : served()).status();
+  }
   if (!status.ok()) {
     Finish(reactor, method, status);
     return reactor;

@@ -57,8 +57,12 @@ class HandlerContext {
 
   // Null: not yet, or no more.
   void SetServed(const Served* served) { served_ = served; }
-  // Errors: Unavailable reason SERVER_LOADING.
+  // From now on calls that change something are refused.
+  void Drain() { draining_ = true; }
+  // Errors: Unavailable reason SERVER_LOADING, or SERVER_DRAINING when it is over.
   base::StatusOr<const Served*> served() const;
+  // The same for a call that changes something. Errors: also Unavailable reason SERVER_DRAINING.
+  base::StatusOr<const Served*> served_for_change() const;
 
   WorkPool& pool() { return *pool_; }
   Metrics& metrics() { return *metrics_; }
@@ -67,9 +71,11 @@ class HandlerContext {
   const PageTokens& page_tokens() const { return page_tokens_; }
 
   using Work = std::function<base::Status(const Served&)>;
+  enum class Effect { kReads, kChanges };
   // Ends the call with what `work` returns on a work thread, or before that with what is wrong with
   // `request`. `method`: "SessionService/GetSession".
-  grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* rpc, const char* method,
+  // What changes something is refused while the server drains; what was accepted before goes on.
+  grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* rpc, const char* method, Effect effect,
                                 const google::protobuf::Message* request, Work work);
   // Ends a call that a handler runs itself.
   void Finish(grpc::ServerUnaryReactor* reactor, const char* method, const base::Status& status);
@@ -82,6 +88,7 @@ class HandlerContext {
   base::Entropy* const entropy_;
   const PageTokens page_tokens_;
   std::atomic<const Served*> served_ = nullptr;
+  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace kvasir::server

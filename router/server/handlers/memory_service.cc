@@ -89,7 +89,7 @@ grpc::ServerUnaryReactor* MemoryHandlers::GetMemory(grpc::CallbackServerContext*
                                                     const v1::GetMemoryRequest* request,
                                                     v1::Memory* response) {
   return context_.Run(
-      rpc, "MemoryService/GetMemory", request,
+      rpc, "MemoryService/GetMemory", HandlerContext::Effect::kReads, request,
       [request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const MemoryName name, ParseMemoryName(request->name(), "name"));
         const service::UserRef user{kTenant, name.user};
@@ -106,7 +106,7 @@ grpc::ServerUnaryReactor* MemoryHandlers::ListMemories(grpc::CallbackServerConte
                                                        const v1::ListMemoriesRequest* request,
                                                        v1::ListMemoriesResponse* response) {
   return context_.Run(
-      rpc, "MemoryService/ListMemories", request,
+      rpc, "MemoryService/ListMemories", HandlerContext::Effect::kReads, request,
       [this, request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const UserName name, ParseUserName(request->parent(), "parent"));
         KVASIR_ASSIGN_OR_RETURN(const service::ListPage page,
@@ -128,7 +128,7 @@ grpc::ServerUnaryReactor* MemoryHandlers::SearchMemories(grpc::CallbackServerCon
                                                          const v1::SearchMemoriesRequest* request,
                                                          v1::SearchMemoriesResponse* response) {
   return context_.Run(
-      rpc, "MemoryService/SearchMemories", request,
+      rpc, "MemoryService/SearchMemories", HandlerContext::Effect::kReads, request,
       [request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const UserName name, ParseUserName(request->parent(), "parent"));
         const service::UserRef user{kTenant, name.user};
@@ -152,7 +152,7 @@ grpc::ServerUnaryReactor* MemoryHandlers::SearchMemories(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* MemoryHandlers::DeleteMemory(grpc::CallbackServerContext* rpc,
                                                        const v1::DeleteMemoryRequest* request,
                                                        v1::Memory* response) {
-  return context_.Run(rpc, "MemoryService/DeleteMemory", request,
+  return context_.Run(rpc, "MemoryService/DeleteMemory", HandlerContext::Effect::kChanges, request,
                       [this, request, response](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(const MemoryName name,
                                                 ParseMemoryName(request->name(), "name"));
@@ -174,7 +174,7 @@ grpc::ServerUnaryReactor* MemoryHandlers::ExplainRoute(grpc::CallbackServerConte
                                                        const v1::ExplainRouteRequest* request,
                                                        v1::ExplainRouteResponse* response) {
   return context_.Run(
-      rpc, "MemoryService/ExplainRoute", request,
+      rpc, "MemoryService/ExplainRoute", HandlerContext::Effect::kReads, request,
       [request, response](const Served& served) { return Explain(served, *request, response); });
 }
 

@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* SessionHandlers::CreateSession(grpc::CallbackServerCon
                                                          const v1::CreateSessionRequest* request,
                                                          v1::Session* response) {
   return context_.Run(
-      rpc, "SessionService/CreateSession", request,
+      rpc, "SessionService/CreateSession", HandlerContext::Effect::kChanges, request,
       [request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const UserName name, ParseUserName(request->parent(), "parent"));
         if (!request->session_id().empty()) {
@@ -69,7 +69,7 @@ grpc::ServerUnaryReactor* SessionHandlers::GetSession(grpc::CallbackServerContex
                                                       const v1::GetSessionRequest* request,
                                                       v1::Session* response) {
   return context_.Run(
-      rpc, "SessionService/GetSession", request,
+      rpc, "SessionService/GetSession", HandlerContext::Effect::kReads, request,
       [request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const SessionName name, ParseSessionName(request->name(), "name"));
         KVASIR_ASSIGN_OR_RETURN(const service::SessionRecord session,
@@ -83,7 +83,7 @@ grpc::ServerUnaryReactor* SessionHandlers::ListSessions(grpc::CallbackServerCont
                                                         const v1::ListSessionsRequest* request,
                                                         v1::ListSessionsResponse* response) {
   return context_.Run(
-      rpc, "SessionService/ListSessions", request,
+      rpc, "SessionService/ListSessions", HandlerContext::Effect::kReads, request,
       [this, request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const UserName name, ParseUserName(request->parent(), "parent"));
         KVASIR_ASSIGN_OR_RETURN(const service::ListPage page,
@@ -101,8 +101,8 @@ grpc::ServerUnaryReactor* SessionHandlers::ListSessions(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* SessionHandlers::DeleteSession(grpc::CallbackServerContext* rpc,
                                                          const v1::DeleteSessionRequest* request,
                                                          google::protobuf::Empty*) {
-  return context_.Run(rpc, "SessionService/DeleteSession", request,
-                      [request](const Served& served) -> base::Status {
+  return context_.Run(rpc, "SessionService/DeleteSession", HandlerContext::Effect::kChanges,
+                      request, [request](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(const SessionName name,
                                                 ParseSessionName(request->name(), "name"));
                         return served.tier->sessions().Delete({kTenant, name.user}, name.session);
@@ -152,7 +152,7 @@ grpc::ServerUnaryReactor* SessionHandlers::CancelTurn(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* SessionHandlers::GetTurn(grpc::CallbackServerContext* rpc,
                                                    const v1::GetTurnRequest* request,
                                                    v1::Turn* response) {
-  return context_.Run(rpc, "SessionService/GetTurn", request,
+  return context_.Run(rpc, "SessionService/GetTurn", HandlerContext::Effect::kReads, request,
                       [request, response](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(const TurnName name,
                                                 ParseTurnName(request->name(), "name"));
@@ -164,7 +164,7 @@ grpc::ServerUnaryReactor* SessionHandlers::ListTurns(grpc::CallbackServerContext
                                                      const v1::ListTurnsRequest* request,
                                                      v1::ListTurnsResponse* response) {
   return context_.Run(
-      rpc, "SessionService/ListTurns", request,
+      rpc, "SessionService/ListTurns", HandlerContext::Effect::kReads, request,
       [this, request, response](const Served& served) -> base::Status {
         KVASIR_ASSIGN_OR_RETURN(const SessionName name,
                                 ParseSessionName(request->parent(), "parent"));
@@ -188,7 +188,7 @@ grpc::ServerUnaryReactor* SessionHandlers::CompactSession(grpc::CallbackServerCo
   base::Status status = ValidateRequest(*request);
   auto name = ParseSessionName(request->name(), "name");
   if (status.ok()) status = name.status();
-  const auto served = context_.served();
+  const auto served = context_.served_for_change();
   if (status.ok()) status = served.status();
   if (status.ok()) {
     const auto close = [this, reactor, response, name = *name, served = *served] {

@@ -41,7 +41,7 @@ base::Status ReadUser(const Served& served, const service::UserRef& user, v1::Us
 grpc::ServerUnaryReactor* UserHandlers::GetUser(grpc::CallbackServerContext* rpc,
                                                 const v1::GetUserRequest* request,
                                                 v1::User* response) {
-  return context_.Run(rpc, "UserService/GetUser", request,
+  return context_.Run(rpc, "UserService/GetUser", HandlerContext::Effect::kReads, request,
                       [request, response](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(const UserName name,
                                                 ParseUserName(request->name(), "name"));
@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* UserHandlers::GetUser(grpc::CallbackServerContext* rpc
 grpc::ServerUnaryReactor* UserHandlers::EraseUser(grpc::CallbackServerContext* rpc,
                                                   const v1::EraseUserRequest* request,
                                                   v1::Operation* response) {
-  return context_.Run(rpc, "UserService/EraseUser", request,
+  return context_.Run(rpc, "UserService/EraseUser", HandlerContext::Effect::kChanges, request,
                       [request, response](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(const UserName name,
                                                 ParseUserName(request->name(), "name"));
@@ -66,7 +66,7 @@ grpc::ServerUnaryReactor* UserHandlers::EraseUser(grpc::CallbackServerContext* r
 grpc::ServerUnaryReactor* UserHandlers::GetErasure(grpc::CallbackServerContext* rpc,
                                                    const v1::GetErasureRequest* request,
                                                    v1::Erasure* response) {
-  return context_.Run(rpc, "UserService/GetErasure", request,
+  return context_.Run(rpc, "UserService/GetErasure", HandlerContext::Effect::kReads, request,
                       [request, response](const Served& served) -> base::Status {
                         KVASIR_ASSIGN_OR_RETURN(const std::string id,
                                                 ParseErasureName(request->name(), "name"));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace kvasir::server {
 namespace {
 
@@ -47,6 +49,19 @@ TEST_F(LiveSessionsTest, OneTurnHoldsASessionAndOneWaitsForItsState) {
   EXPECT_EQ(sessions_.Release(*second, {}), nullptr);
   EXPECT_EQ(sessions_.held(), 0);
   EXPECT_EQ(Admit(Turn("bob", "s")), Admission::kHolds);
+}
+
+TEST_F(LiveSessionsTest, WaitUntilIdleReturnsWithTheLastReleaseOrItsTime) {
+  EXPECT_TRUE(sessions_.WaitUntilIdle(0));
+  const auto first = Turn("ana", "s"), second = Turn("bob", "s");
+  Admit(first);
+  Admit(second);
+  EXPECT_FALSE(sessions_.WaitUntilIdle(0));
+  sessions_.Release(*first, {});
+  EXPECT_FALSE(sessions_.WaitUntilIdle(1));
+  std::thread last([&] { sessions_.Release(*second, {}); });
+  EXPECT_TRUE(sessions_.WaitUntilIdle(int64_t{3600} * 1'000'000));
+  last.join();
 }
 
 TEST_F(LiveSessionsTest, TheSameRequestJoinsAndAnotherBodyIsRefused) {

@@ -24,7 +24,7 @@ Outcome Of(const grpc::Status& status) { return {status.error_code(), ReasonOf(s
 const Outcome kInvalid = {grpc::StatusCode::INVALID_ARGUMENT, "INVALID_FIELD"};
 const Outcome kNotFound = {grpc::StatusCode::NOT_FOUND, "RESOURCE_NOT_FOUND"};
 
-class ServiceBadInput : public testing::Test {
+class ServiceBadInput : public ::testing::Test {
  protected:
   ServiceBadInput() : server_(data_.path()), session_(server_.NewSession("ana")) {}
 

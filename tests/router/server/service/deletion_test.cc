@@ -126,7 +126,7 @@ TEST(ServiceDeletion, AnErasedUserIsGoneAndTheRecordOfItStays) {
     ASSERT_TRUE(operation.response().UnpackTo(&done));
     EXPECT_EQ(done.state(), v1::Erasure::STATE_DONE);
     erasure = done.name();
-    EXPECT_THAT(done.DebugString(), testing::Not(testing::HasSubstr("ana")));
+    EXPECT_THAT(done.DebugString(), ::testing::Not(::testing::HasSubstr("ana")));
     v1::GetUserRequest get;
     get.set_name("users/ana");
     v1::User user;

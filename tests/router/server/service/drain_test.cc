@@ -1,0 +1,125 @@
+// The end of a server and of streams that nobody reads; goal: what is refused says so, what reads
+// is served until the end, and a slow reader is counted as one.
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/router/server/service/tiny_server.h"
+
+namespace kvasir::server {
+namespace {
+
+v1::ChatRequest Long(const std::string& session) {
+  v1::ChatRequest request = TinyServer::Request(session, "Tell me a long story", 3000);
+  request.set_seed(3);
+  return request;
+}
+
+// Stops the server while a turn of `session` runs; `then` is called between both ends with the name
+// of the turn.
+void WhileStopping(TinyServer& server, const std::string& session,
+                   const std::function<void(const std::string& turn)>& then) {
+  std::thread stopper;
+  const Reply reply = server.Chat(Long(session), [&](const auto& event) {
+    if (stopper.joinable() || !event.has_delta()) return;
+    stopper = std::thread([&] { server.server().Stop(); });
+    then(event.turn());
+  });
+  EXPECT_TRUE(reply.status.ok()) << reply.status.error_message();
+  ASSERT_TRUE(stopper.joinable());
+  stopper.join();
+}
+
+TEST(ServiceDrain, CallsThatChangeSomethingAreRefusedAndThoseThatReadAreServed) {
+  const TempFolder data;
+  TinyServer server(data.path());
+  const std::string first = server.NewSession("ana");
+  server.Say(first, "My cat is called Tofu");
+  const std::string memory = server.Close(first);
+  const std::string session = server.NewSession("ana");
+  WhileStopping(server, session, [&](const std::string& turn) {
+    v1::CreateSessionRequest create;
+    create.set_parent("users/ana");
+    v1::Session made;
+    grpc::Status refused;
+    while (refused.ok()) {  // until the stop has begun
+      refused = Call(server.sessions(), &v1::SessionService::Stub::CreateSession, create, &made);
+    }
+    const auto expect_refused = [](const grpc::Status& status, const char* method) {
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << method;
+      EXPECT_EQ(ReasonOf(status), "SERVER_DRAINING") << method;
+    };
+    expect_refused(refused, "CreateSession");
+    v1::DeleteSessionRequest remove;
+    remove.set_name(session);
+    google::protobuf::Empty empty;
+    expect_refused(
+        Call(server.sessions(), &v1::SessionService::Stub::DeleteSession, remove, &empty),
+        "DeleteSession");
+    v1::CompactSessionRequest close;
+    close.set_name(session);
+    v1::Operation operation;
+    expect_refused(
+        Call(server.sessions(), &v1::SessionService::Stub::CompactSession, close, &operation),
+        "CompactSession");
+    v1::DeleteMemoryRequest forget;
+    forget.set_name(memory);
+    v1::Memory forgotten;
+    expect_refused(
+        Call(server.memories(), &v1::MemoryService::Stub::DeleteMemory, forget, &forgotten),
+        "DeleteMemory");
+    v1::EraseUserRequest erase;
+    erase.set_name("users/ana");
+    expect_refused(Call(server.users(), &v1::UserService::Stub::EraseUser, erase, &operation),
+                   "EraseUser");
+    EXPECT_EQ(server.Chat(TinyServer::Request(session, "Hello")).reason, "SERVER_DRAINING");
+
+    v1::GetSessionRequest get;
+    get.set_name(session);
+    EXPECT_TRUE(Call(server.sessions(), &v1::SessionService::Stub::GetSession, get, &made).ok());
+    EXPECT_EQ(server.Memories("ana").size(), 1u);
+    EXPECT_TRUE(server.Consistent());
+    v1::CancelTurnRequest cancel;  // ends the drain
+    cancel.set_name(turn);
+    v1::Turn cancelled;
+    EXPECT_TRUE(
+        Call(server.sessions(), &v1::SessionService::Stub::CancelTurn, cancel, &cancelled).ok());
+  });
+}
+
+TEST(ServiceDrain, AReaderThatTakesNothingGetsABareCancelledAndIsCountedAsSlow) {
+  const TempFolder data;
+  TinyServer server(data.path(), [](Options& options) { options.slow_reader_s_max = 0; });
+  // The transport takes a few events ahead of the reader and no more.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1024);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto sessions = v1::SessionService::NewStub(
+      grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", server.server().port()),
+                                grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  auto stream = sessions->Chat(&context, Long(server.NewSession("ana")));
+  v1::ChatResponse event;
+  ASSERT_TRUE(stream->Read(&event));
+  v1::GetTurnRequest get;
+  get.set_name(event.turn());
+  v1::Turn turn;
+  do {
+    ASSERT_TRUE(Call(server.sessions(), &v1::SessionService::Stub::GetTurn, get, &turn).ok());
+  } while (turn.state() == v1::Turn::STATE_RUNNING);
+  EXPECT_EQ(turn.finish_reason(), v1::FINISH_REASON_CANCELLED);  // its reader was lost
+  while (stream->Read(&event)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(status.error_details(), "");
+  server.server().Stop();  // what ended has been counted
+  EXPECT_THAT(server.server().metrics().Page(),
+              ::testing::HasSubstr("kvasir_lost_streams_total{reason=\"SLOW_READER\"} 1"));
+}
+
+}  // namespace
+}  // namespace kvasir::server
