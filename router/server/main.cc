@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
 #include "router/server/config.h"
+#include "router/server/protobuf_log.h"
 #include "router/server/server.h"
 #include "router/server/version.h"
 
@@ -77,6 +78,7 @@ int Run(const std::vector<std::string>& arguments) {
     std::fputs(line->print.c_str(), stdout);
     return kOk;
   }
+  DropProtobufLog();
   static const Signals signals;
   static const base::RealClock clock;
   static base::SystemEntropy entropy;

@@ -76,6 +76,9 @@ struct Metrics::State {
   Gauge& kv_bytes =
       OneGauge(r, "kvasir_kv_used_bytes", "Bytes of key-value pages of running sequences.");
 
+  Gauge& dropped_log_lines = OneGauge(r, "kvasir_dropped_log_lines",
+                                      "Lines of libraries that were not logged since the start.");
+
   std::unique_ptr<prometheus::Exposer> exposer;
 };
 
@@ -105,18 +108,19 @@ void Metrics::RecordMiss(std::string_view reason) {
   state_->misses.Add({{"reason", std::string(reason)}}).Increment();
 }
 
-void Metrics::SetLevels(const Levels& levels) {
-  state_->running_turns.Set(static_cast<double>(levels.running_turns));
-  state_->queue_depth.Set(static_cast<double>(levels.queued_turns));
 void Metrics::RecordLostStream(std::string_view reason) {
   state_->lost_streams.Add({{"reason", std::string(reason)}}).Increment();
 }
 
+void Metrics::SetLevels(const Levels& levels) {
+  state_->running_turns.Set(static_cast<double>(levels.running_turns));
+  state_->queue_depth.Set(static_cast<double>(levels.queued_turns));
   state_->pending_jobs.Set(static_cast<double>(levels.pending_jobs));
   state_->erasure_backlog.Set(static_cast<double>(levels.pending_erasures));
   state_->ram_bytes.Set(static_cast<double>(levels.state_ram_bytes));
   state_->disk_bytes.Set(static_cast<double>(levels.state_disk_bytes));
   state_->kv_bytes.Set(static_cast<double>(levels.kv_used_bytes));
+  state_->dropped_log_lines.Set(static_cast<double>(levels.dropped_log_lines));
 }
 
 base::Status Metrics::Expose(const std::string& address) {

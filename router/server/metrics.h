@@ -31,6 +31,7 @@ struct Levels {
   int64_t state_ram_bytes = 0;
   int64_t state_disk_bytes = 0;
   int64_t kv_used_bytes = 0;
+  int64_t dropped_log_lines = 0;  // since the start
 };
 
 class Metrics {
@@ -49,9 +50,9 @@ class Metrics {
   void RecordHit(std::string_view tier, double restore_s);
   // A candidate that was not mounted, by its reason in UPPER_SNAKE_CASE.
   void RecordMiss(std::string_view reason);
-  void SetLevels(const Levels& levels);
   // A stream of Chat that ended before its turn: "CLIENT_LEFT" or "SLOW_READER".
   void RecordLostStream(std::string_view reason);
+  void SetLevels(const Levels& levels);
 
   // Serves the page /metrics on HOST:PORT until the object goes. Call at most once.
   // Errors: InvalidArgument (address), Unavailable (it cannot listen there).

@@ -14,6 +14,7 @@
 #include "router/server/handlers/operation_service.h"
 #include "router/server/handlers/session_service.h"
 #include "router/server/handlers/user_service.h"
+#include "router/server/protobuf_log.h"
 #include "router/server/ticker.h"
 
 namespace kvasir::server {
@@ -150,7 +151,8 @@ void Server::State::Tick() {
                      .pending_jobs = stored.jobs_pending,
                      .state_ram_bytes = static_cast<int64_t>(stored.ram_cache_bytes),
                      .state_disk_bytes = static_cast<int64_t>(stored.state_bytes),
-                     .kv_used_bytes = static_cast<int64_t>(engine.kv_bytes_used)});
+                     .kv_used_bytes = static_cast<int64_t>(engine.kv_bytes_used),
+                     .dropped_log_lines = DroppedProtobufLines()});
 }
 
 void Server::Stop() {
