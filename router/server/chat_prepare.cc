@@ -68,6 +68,10 @@ base::Status ChatTurns::ChooseMounts(const TurnPtr& turn, Plan& plan, SessionSta
   } else {
     RouteInfo unseen;
     outcome.ready = mounting_.Keep(wish, state.mounts, &unseen);
+    // Later turns of a session that reads may mount.
+    if (plan.session.offset < 0 && Reads(plan.session.mode)) {
+      KVASIR_ASSIGN_OR_RETURN(outcome.had_candidates, mounting_.HasMemories(wish.user));
+    }
   }
   plan.route = std::move(outcome.route);
   plan.route.mode = plan.mode;

@@ -61,6 +61,11 @@ int64_t Mounting::Slack(int64_t used) const {
   return std::clamp<int64_t>(left / kSlackShare, 0, options_.mount_slack_tokens);
 }
 
+base::StatusOr<bool> Mounting::HasMemories(const service::UserRef& user) const {
+  KVASIR_ASSIGN_OR_RETURN(const auto first, tier_.memories().List(user, {.size = 1, .after = {}}));
+  return !first.items.empty();
+}
+
 policy::MountCandidate Mounting::Snapshot(const MountWish& wish,
                                           const service::Candidate& candidate) const {
   const MemoryRecord& memory = candidate.memory;

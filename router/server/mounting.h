@@ -56,6 +56,8 @@ class Mounting {
   // The session's own mounts only: for a turn that does not read, in front of which others did.
   std::vector<ReadyMount> Keep(const MountWish& wish, const std::vector<ReadyMount>& kept,
                                RouteInfo* route);
+  // Whether there is anything that a turn of `user` could mount. Errors: those of Memories::List.
+  base::StatusOr<bool> HasMemories(const service::UserRef& user) const;
   // What Mount would choose, without loading anything.
   base::StatusOr<RouteInfo> Explain(const MountWish& wish);
 

@@ -194,6 +194,21 @@ TEST(ServiceMemory, AnOffTurnInASessionWithMountsIsResumedAsItWas) {
   EXPECT_NE(expected[1], expected[2]);
 }
 
+TEST(ServiceMemory, AFirstTurnThatReadsNothingLeavesRoomForWhatLaterOnesMount) {
+  const TempFolder data;
+  TinyServer server(data.path());
+  server.Say(server.NewSession("ana"), kFact);
+  for (const auto mode : {v1::MEMORY_MODE_OFF, v1::MEMORY_MODE_INCOGNITO}) {
+    const std::string session = server.NewSession("ana", v1::MEMORY_MODE_READ);
+    v1::ChatRequest request = TinyServer::Request(session, "Hello");
+    request.set_memory_mode(mode);
+    EXPECT_EQ(server.Chat(request).route.mounts_size(), 0);
+    const Reply asked = server.Say(session, kQuestion);
+    EXPECT_EQ(asked.route.mounts_size(), 1) << asked.route.DebugString();
+  }
+  EXPECT_TRUE(server.Consistent());
+}
+
 TEST(ServiceMemory, AnIncognitoTurnIsForgottenWithItsSession) {
   const TempFolder data;
   TinyServer server(data.path());
