@@ -1,61 +1,15 @@
 // Crashes: a process under load is killed at random moments; what it acknowledged is there, what it
 // deleted is not, and all records agree. The moment is drawn as a number of acknowledged steps.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include <sstream>
 
 #include "engine/base/rng.h"
 #include "tests/memory/service/world.h"
-
-extern char** environ;
+#include "tests/support/killed_child.h"
 
 namespace kvasir::service {
 namespace {
-
-// Starts the child on `dir`, kills it after `steps` lines, and returns all whole lines it wrote.
-std::vector<std::string> RunAndKill(const std::string& dir, size_t steps) {
-  const std::string program =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "service_crash_child")
-          .string();
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  std::string arguments[] = {program, dir};
-  char* argv[] = {arguments[0].data(), arguments[1].data(), nullptr};
-  pid_t child = 0;
-  EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, argv, environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  std::string output;
-  bool killed = false;
-  char buffer[4096];
-  while (const ssize_t got = read(ends[0], buffer, sizeof(buffer))) {
-    EXPECT_GT(got, 0);
-    if (got < 0) break;
-    output.append(buffer, static_cast<size_t>(got));
-    if (!killed && std::ranges::count(output, '\n') >= static_cast<int64_t>(steps)) {
-      kill(child, SIGKILL);
-      killed = true;
-    }
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  close(ends[0]);
-  EXPECT_TRUE(WIFSIGNALED(status)) << "the child ended by itself, status " << status;
-  std::vector<std::string> lines;
-  for (size_t begin = 0, end = 0; (end = output.find('\n', begin)) != std::string::npos;
-       begin = end + 1) {
-    lines.push_back(output.substr(begin, end - begin));
-  }
-  return lines;
-}
 
 // What the child acknowledged over all rounds.
 struct Acknowledged {
@@ -107,7 +61,9 @@ void KillRounds(int rounds) {
     SCOPED_TRACE(round);
     world.Close();
     const uint32_t draw = base::Philox(20261201, {static_cast<uint32_t>(round), 0, 0, 0})[0];
-    for (const std::string& line : RunAndKill(world.options.dir, 1 + draw % 40)) all.Add(line);
+    const auto lines =
+        kvasir::testing::RunAndKill("service_crash_child", {world.options.dir}, 1 + draw % 40);
+    for (const std::string& line : lines) all.Add(line);
     world.Open();
     EXPECT_EQ(world.Findings(Repair::kNo), std::vector<std::string>());
     ExpectAllThere(world, all);

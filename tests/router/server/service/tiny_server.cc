@@ -2,10 +2,6 @@
 
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 
 #include "engine/base/check.h"
 #include "engine/gguf/file.h"
@@ -34,16 +30,6 @@ base::SystemEntropy& Entropy() {
 }
 
 }  // namespace
-
-TempFolder::TempFolder() {
-  path_ = (std::filesystem::temp_directory_path() / "kvasir-server-XXXXXX").string();
-  KVASIR_CHECK(mkdtemp(path_.data()) != nullptr);
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 int64_t UserTurnTokens(const std::string& message) {
   const auto file = *gguf::File::Open(ModelPath());

@@ -16,21 +16,11 @@
 #include "kvasir/v1/session_service.grpc.pb.h"
 #include "kvasir/v1/user_service.grpc.pb.h"
 #include "router/server/server.h"
+#include "tests/support/temp_folder.h"
 
 namespace kvasir::server {
 
-// A folder that goes with the object.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using kvasir::testing::TempFolder;
 
 // What one stream of Chat brought.
 struct Reply {
