@@ -19,9 +19,9 @@
 
 namespace kvasir::service {
 
-// What the server must do at once when something is deleted: drop live sequences, cancel running
-// turns, purge caches. Called before Delete or EraseUser returns, on the caller's thread; must not
-// call back into the tier.
+// What the server must do at once when something is deleted or closed: drop live sequences, cancel
+// running turns, purge caches. Called before Delete, Close or EraseUser returns, on the caller's
+// thread; must not call back into the tier.
 class DeletionListener {
  public:
   virtual ~DeletionListener() = default;

@@ -50,9 +50,15 @@ base::StatusOr<SessionRecord> SessionsImpl::Close(const UserRef& user, const std
   if (final.memory) state.SetMemory(*final.memory);
   final.index.Apply(state);
   final.job ? core_.jobs.Set(state.key, *final.job) : core_.jobs.Remove(state.key, session.id);
-  absl::MutexLock lock(&state.mutex);
-  state.state_bytes -= voiding.freed_bytes();
-  state.sessions[session.id] = MakeEntry(session);
+  {
+    absl::MutexLock lock(&state.mutex);
+    state.state_bytes -= voiding.freed_bytes();
+    state.sessions[session.id] = MakeEntry(session);
+  }
+  // It has no further turn: its live state goes with its checkpoint.
+  if (DeletionListener* listener = core_.listener) {
+    listener->OnSessionInvalidated(user, session.name, /*deleted=*/false);
+  }
   return session;
 }
 
