@@ -107,6 +107,7 @@ class Reply:
 
     def __init__(self) -> None:
         self.text = ""
+        self.token_ids: list[int] = []
         self.turn = ""
         self.route = None
         self.usage = None
@@ -151,6 +152,7 @@ class Client:
                 if not reply.text:
                     reply.first_delta_s = time.monotonic() - began
                 reply.text += event.delta.text
+                reply.token_ids += event.delta.token_ids
             elif kind is not None:
                 setattr(reply, kind, getattr(event, kind))
         return reply
