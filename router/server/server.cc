@@ -155,13 +155,18 @@ void Server::State::Tick() {
                      .dropped_log_lines = DroppedProtobufLines()});
 }
 
+void Server::Drain() {
+  State& s = *state_;
+  s.grpc->SetServing(false);
+  s.context.Drain();
+  if (s.turns != nullptr) s.turns->Drain();
+}
+
 void Server::Stop() {
   State& s = *state_;
   if (std::exchange(s.stopped, true)) return;
-  s.grpc->SetServing(false);
-  s.context.Drain();
+  Drain();
   if (s.turns != nullptr) {
-    s.turns->Drain();
     s.sessions.WaitUntilIdle(s.options.drain_s * 1'000'000);
     s.turns->CancelAll();
     s.sessions.WaitUntilIdle(kCancelledTurnsUs);

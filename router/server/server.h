@@ -1,8 +1,8 @@
 // Server: kvasird as one object: it listens, loads the model, opens the memory tier and connects
 // them. Time and randomness are given, so that tests can run whole servers in one process.
 //
-// Threads: Start, Load and Stop from one thread, in this order; Stop may be called at any time
-// after Start.
+// Threads: Start, Load, Drain and Stop from one thread, in this order; Drain and Stop may be called
+// at any time after Start.
 #pragma once
 
 #include <functional>
@@ -31,9 +31,11 @@ class Server {
   // model loaded. Errors: those of ModelHost::Load and MemoryTier::Open.
   base::Status Load(const std::function<void(double)>& progress);
 
-  // Drains and stops: health says NOT_SERVING; calls that change something are refused, CancelTurn
-  // and those that read are served; running turns get options.drain_s seconds and are then
-  // cancelled; what ended is stored. Blocks. Idempotent.
+  // From now on health says NOT_SERVING and calls that change something are refused; CancelTurn and
+  // those that read are served, and running turns go on. Idempotent.
+  void Drain();
+  // Drains and stops: running turns get options.drain_s seconds and are then cancelled; what ended
+  // is stored. Blocks. Idempotent.
   void Stop();
 
   int port() const;
