@@ -23,6 +23,11 @@ if(KVASIR_FUZZ)  # libFuzzer's coverage in all own code; its main only in the ta
   target_link_options(kvasir_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Most of a cold build is the parsing of headers: the presets compile eight files of a target at a time. Off for a plain
+# cmake, which proves that each file includes what it needs. Names in unnamed namespaces are unique within a target.
+option(KVASIR_UNITY "compile several files of a target together" OFF)
+set(CMAKE_UNITY_BUILD ${KVASIR_UNITY})
+
 # kvasir_module(NAME SOURCES a.cc … [DEPS target …]): the library of one module (one row of the include table).
 function(kvasir_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})

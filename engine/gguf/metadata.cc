@@ -10,40 +10,40 @@ namespace kvasir::gguf {
 namespace {
 
 enum ValueType : uint32_t {
-  kU8 = 0,
-  kI8 = 1,
-  kU16 = 2,
-  kI16 = 3,
-  kU32 = 4,
-  kI32 = 5,
-  kF32 = 6,
-  kBool = 7,
-  kString = 8,
-  kArray = 9,
-  kU64 = 10,
-  kI64 = 11,
-  kF64 = 12,
+  kValueU8 = 0,
+  kValueI8 = 1,
+  kValueU16 = 2,
+  kValueI16 = 3,
+  kValueU32 = 4,
+  kValueI32 = 5,
+  kValueF32 = 6,
+  kValueBool = 7,
+  kValueString = 8,
+  kValueArray = 9,
+  kValueU64 = 10,
+  kValueI64 = 11,
+  kValueF64 = 12,
 };
 
 // The fewest bytes a value of `type` can take in the file: the whole value, or the length field of
 // a string. 0 for a type that does not exist or cannot be an array element.
 uint64_t ElementBytesMin(uint32_t type) {
   switch (type) {
-    case kU8:
-    case kI8:
-    case kBool:
+    case kValueU8:
+    case kValueI8:
+    case kValueBool:
       return 1;
-    case kU16:
-    case kI16:
+    case kValueU16:
+    case kValueI16:
       return 2;
-    case kU32:
-    case kI32:
-    case kF32:
+    case kValueU32:
+    case kValueI32:
+    case kValueF32:
       return 4;
-    case kString:
-    case kU64:
-    case kI64:
-    case kF64:
+    case kValueString:
+    case kValueU64:
+    case kValueI64:
+    case kValueF64:
       return 8;
     default:
       return 0;
@@ -94,27 +94,27 @@ StatusOr<Value> ReadElements(uint64_t count, Read read) {
 
 StatusOr<Value> ReadArrayOf(Reader& reader, std::string_view what, uint32_t type, uint64_t count) {
   switch (type) {
-    case kU8:
+    case kValueU8:
       return ReadNumbers<uint8_t, uint64_t>(reader, what, count);
-    case kU16:
+    case kValueU16:
       return ReadNumbers<uint16_t, uint64_t>(reader, what, count);
-    case kU32:
+    case kValueU32:
       return ReadNumbers<uint32_t, uint64_t>(reader, what, count);
-    case kU64:
+    case kValueU64:
       return ReadNumbers<uint64_t, uint64_t>(reader, what, count);
-    case kI8:
+    case kValueI8:
       return ReadNumbers<int8_t, int64_t>(reader, what, count);
-    case kI16:
+    case kValueI16:
       return ReadNumbers<int16_t, int64_t>(reader, what, count);
-    case kI32:
+    case kValueI32:
       return ReadNumbers<int32_t, int64_t>(reader, what, count);
-    case kI64:
+    case kValueI64:
       return ReadNumbers<int64_t, int64_t>(reader, what, count);
-    case kF32:
+    case kValueF32:
       return ReadNumbers<float, double>(reader, what, count);
-    case kF64:
+    case kValueF64:
       return ReadNumbers<double, double>(reader, what, count);
-    case kBool:
+    case kValueBool:
       return ReadElements<uint64_t>(count, [&] { return ReadBool(reader, what); });
     default:
       return ReadElements<std::string_view>(count, [&] { return reader.ReadString(what); });
@@ -126,7 +126,7 @@ StatusOr<Value> ReadArray(Reader& reader, std::string_view what, uint64_t& value
   const uint64_t at = reader.offset();
   KVASIR_ASSIGN_OR_RETURN(const uint32_t type, reader.Read<uint32_t>(what));
   KVASIR_ASSIGN_OR_RETURN(const uint64_t count, reader.Read<uint64_t>(what));
-  if (type == kArray) {
+  if (type == kValueArray) {
     return base::InvalidArgument("{} at byte {} is an array of arrays", what, at);
   }
   const uint64_t element_bytes = ElementBytesMin(type);
@@ -156,31 +156,31 @@ StatusOr<Value> ReadValue(Reader& reader, std::string_view what, uint64_t& value
   const uint64_t at = reader.offset();
   KVASIR_ASSIGN_OR_RETURN(const uint32_t type, reader.Read<uint32_t>(what));
   switch (type) {
-    case kU8:
+    case kValueU8:
       return AsValue(ReadAs<uint8_t, uint64_t>(reader, what));
-    case kU16:
+    case kValueU16:
       return AsValue(ReadAs<uint16_t, uint64_t>(reader, what));
-    case kU32:
+    case kValueU32:
       return AsValue(ReadAs<uint32_t, uint64_t>(reader, what));
-    case kU64:
+    case kValueU64:
       return AsValue(ReadAs<uint64_t, uint64_t>(reader, what));
-    case kI8:
+    case kValueI8:
       return AsValue(ReadAs<int8_t, int64_t>(reader, what));
-    case kI16:
+    case kValueI16:
       return AsValue(ReadAs<int16_t, int64_t>(reader, what));
-    case kI32:
+    case kValueI32:
       return AsValue(ReadAs<int32_t, int64_t>(reader, what));
-    case kI64:
+    case kValueI64:
       return AsValue(ReadAs<int64_t, int64_t>(reader, what));
-    case kF32:
+    case kValueF32:
       return AsValue(ReadAs<float, double>(reader, what));
-    case kF64:
+    case kValueF64:
       return AsValue(ReadAs<double, double>(reader, what));
-    case kBool:
+    case kValueBool:
       return AsValue(ReadBool(reader, what));
-    case kString:
+    case kValueString:
       return AsValue(reader.ReadString(what));
-    case kArray:
+    case kValueArray:
       return ReadArray(reader, what, values_left);
     default:
       return base::InvalidArgument("{} at byte {} is of unknown type {}", what, at, type);

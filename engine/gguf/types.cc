@@ -8,7 +8,7 @@ namespace kvasir::gguf {
 namespace {
 
 // Indexed by type id. Ids 4, 5, 31–33 and 36–38 were removed from the format.
-constexpr std::array<std::string_view, 41> kNames = {
+constexpr std::array<std::string_view, 41> kTypeNames = {
     "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
     "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
     "Q6_K",  "Q8_K",       "IQ2_XXS",    "IQ2_XS",     "IQ3_XXS",  "IQ1_S",    "IQ4_NL",
@@ -67,7 +67,7 @@ const TypeInfo& Info(TensorType type) {
 bool IsSupportedTypeId(uint32_t id) { return Find(static_cast<TensorType>(id)) != nullptr; }
 
 std::string_view NameOfTypeId(uint32_t id) {
-  return id < kNames.size() ? kNames[id] : std::string_view();
+  return id < kTypeNames.size() ? kTypeNames[id] : std::string_view();
 }
 
 }  // namespace kvasir::gguf

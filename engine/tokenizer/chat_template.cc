@@ -80,7 +80,7 @@ struct KnownTemplate {
   std::string_view digest;
   ChatFamily family;
 };
-constexpr std::array<KnownTemplate, 6> kKnown = {{
+constexpr std::array<KnownTemplate, 6> kKnownTemplates = {{
     // ChatML and nothing else.
     {"7459d34a63b3b46235a2173b30600053e33ce5403e1bcadf55ea096d1d6c6407", ChatFamily::kChatMl},
     // The same with add_generation_prompt set to false where it is not defined.
@@ -190,9 +190,9 @@ StatusOr<ChatTemplate> ChatTemplate::Create(std::string_view jinja, const Tokeni
   const StatusOr<JinjaForm> form = FormOf(jinja);
   if (!form.ok()) return base::Annotate(form.status(), "tokenizer.chat_template");
   const std::string digest = form->digest.Hex();
-  const auto* known = std::find_if(kKnown.begin(), kKnown.end(),
+  const auto* known = std::find_if(kKnownTemplates.begin(), kKnownTemplates.end(),
                                    [&](const KnownTemplate& k) { return k.digest == digest; });
-  if (known == kKnown.end())
+  if (known == kKnownTemplates.end())
     return Unimplemented(
         "tokenizer.chat_template: not a template this version knows (form {}); it begins {}",
         digest, gguf::Quote(jinja));

@@ -48,12 +48,12 @@ Status ReadAlgorithm(const gguf::File& file, Vocabulary& v) {
                            gguf::Quote(model));
   v.algorithm = Algorithm::kByteLevelBpe;
   KVASIR_ASSIGN_OR_RETURN(const std::string_view pre, file.GetString("tokenizer.ggml.pre"));
-  constexpr std::pair<std::string_view, PreTokenizer> kKnown[] = {
+  constexpr std::pair<std::string_view, PreTokenizer> kPreTokenizers[] = {
       {"gpt-2", PreTokenizer::kGpt2},
       {"smollm", PreTokenizer::kSmolLm},
       {"llama-bpe", PreTokenizer::kLlamaBpe},
       {"qwen2", PreTokenizer::kQwen2}};
-  for (const auto& [name, value] : kKnown) {
+  for (const auto& [name, value] : kPreTokenizers) {
     if (pre != name) continue;
     v.pre = value;
     return OkStatus();

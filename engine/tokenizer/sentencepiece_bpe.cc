@@ -13,7 +13,7 @@
 namespace kvasir::tokenizer {
 namespace {
 
-constexpr std::string_view kSpace = "\u2581";  // how the vocabulary writes a space
+constexpr std::string_view kSpaceMark = "\u2581";  // how the vocabulary writes a space
 
 class SentencePieceBpe final : public RunEncoder {
  public:
@@ -57,10 +57,10 @@ class SentencePieceBpe final : public RunEncoder {
 
  private:
   std::string Escape(std::string_view run) const {
-    std::string text(vocabulary_.add_space_prefix ? kSpace : std::string_view());
+    std::string text(vocabulary_.add_space_prefix ? kSpaceMark : std::string_view());
     for (const char c : run) {
       if (c == ' ') {
-        text += kSpace;
+        text += kSpaceMark;
       } else {
         text += c;
       }

@@ -33,12 +33,12 @@ std::string BytesOf(const Vocabulary& v, size_t i) {
       return text;
   }
   if (v.algorithm == Algorithm::kByteLevelBpe) return ByteLevelBytes(text);
-  constexpr std::string_view kSpace = "\u2581";
+  constexpr std::string_view kSpaceMark = "\u2581";
   std::string bytes;
   for (size_t at = 0; at < text.size();) {
-    const bool space = std::string_view(text).substr(at, kSpace.size()) == kSpace;
+    const bool space = std::string_view(text).substr(at, kSpaceMark.size()) == kSpaceMark;
     bytes += space ? ' ' : text[at];
-    at += space ? kSpace.size() : 1;
+    at += space ? kSpaceMark.size() : 1;
   }
   return bytes;
 }

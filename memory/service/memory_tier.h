@@ -70,12 +70,12 @@ struct Finding {
   bool mended = false;
 };
 
-enum class Repair { kNo, kYes };
 struct ConsistencyReport {
   std::vector<Finding> findings;
   int64_t records = 0;  // that were read and compared, rows of segments included
 };
 
+enum class Repair { kNo, kYes };
 
 class MemoryTier {
  public:

@@ -38,5 +38,21 @@ std::string Encode(const Tombstone& tombstone);
 // Decodes a record of type T, one of the above.
 template <typename T>
 base::StatusOr<T> Decode(std::string_view bytes);
+template <>
+base::StatusOr<UserRecord> Decode(std::string_view bytes);
+template <>
+base::StatusOr<SessionRecord> Decode(std::string_view bytes);
+template <>
+base::StatusOr<TurnRecord> Decode(std::string_view bytes);
+template <>
+base::StatusOr<MemoryRecord> Decode(std::string_view bytes);
+template <>
+base::StatusOr<CheckpointRow> Decode(std::string_view bytes);
+template <>
+base::StatusOr<JobRecord> Decode(std::string_view bytes);
+template <>
+base::StatusOr<ErasureRecord> Decode(std::string_view bytes);
+template <>
+base::StatusOr<Tombstone> Decode(std::string_view bytes);
 
 }  // namespace kvasir::service

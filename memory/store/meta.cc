@@ -11,8 +11,6 @@
 namespace kvasir::store {
 namespace {
 
-std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
 rocksdb::WriteOptions Synced() {
   rocksdb::WriteOptions options;
   options.sync = true;
@@ -20,7 +18,7 @@ rocksdb::WriteOptions Synced() {
 }
 
 base::StatusOr<RecordKey> KeyAt(const rocksdb::Iterator& cursor) {
-  const std::string_view bytes = ToView(cursor.key());
+  const std::string_view bytes = cursor.key().ToStringView();
   const std::optional<RecordKey> key = DecodeKey(bytes);
   if (key.has_value()) return *key;
   return base::DataLoss("meta has the key {}, which is none of format {}",
@@ -69,7 +67,7 @@ base::StatusOr<std::string> Meta::Get(const RecordKey& key) const {
   }
   KVASIR_RETURN_IF_ERROR(FromRocks(status, "cannot read a record"));
   KVASIR_ASSIGN_OR_RETURN(const kv::DataKey data_key, keys_.UserDataKey(key.user));
-  return OpenValue(data_key, bytes, ToView(sealed));
+  return OpenValue(data_key, bytes, sealed.ToStringView());
 }
 
 base::StatusOr<bool> Meta::Add(const rocksdb::Iterator& cursor, const RecordKey& key,
@@ -80,8 +78,8 @@ base::StatusOr<bool> Meta::Add(const rocksdb::Iterator& cursor, const RecordKey&
     return false;
   }
   KVASIR_ASSIGN_OR_RETURN(const kv::DataKey data_key, keys_.UserDataKey(key.user));
-  KVASIR_ASSIGN_OR_RETURN(std::string value,
-                          OpenValue(data_key, ToView(cursor.key()), ToView(cursor.value())));
+  KVASIR_ASSIGN_OR_RETURN(std::string value, OpenValue(data_key, cursor.key().ToStringView(),
+                                                       cursor.value().ToStringView()));
   bytes += cursor.value().size();
   page.records.push_back({key, std::move(value)});
   return true;

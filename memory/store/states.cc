@@ -8,8 +8,6 @@
 namespace kvasir::store {
 namespace {
 
-std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
 RecordId ToRecordId(const kv::SegmentId& id) { return {id}; }
 
 std::string PartKey(const UserKey& user, const kv::SegmentId& id, int part) {
@@ -29,8 +27,8 @@ rocksdb::ReadOptions Uncached() {
   return options;
 }
 
-base::StatusOr<RecordKey> KeyAt(const rocksdb::Iterator& cursor) {
-  const std::string_view bytes = ToView(cursor.key());
+base::StatusOr<RecordKey> StateKeyAt(const rocksdb::Iterator& cursor) {
+  const std::string_view bytes = cursor.key().ToStringView();
   const std::optional<RecordKey> key = DecodeKey(bytes);
   if (key.has_value() && key->kind == Kind::kSegment) return *key;
   return base::DataLoss("states has the key {}, which is none of format {}",
@@ -119,7 +117,7 @@ base::Status States::ForEachSegment(
   const std::unique_ptr<rocksdb::Iterator> cursor(instance_->db().NewIterator(Uncached()));
   cursor->SeekToFirst();
   while (cursor->Valid()) {
-    KVASIR_ASSIGN_OR_RETURN(const RecordKey key, KeyAt(*cursor));
+    KVASIR_ASSIGN_OR_RETURN(const RecordKey key, StateKeyAt(*cursor));
     KVASIR_RETURN_IF_ERROR(visit(key.user, key.id.bytes));
     cursor->Seek(PrefixEnd(IdPrefix(key.user, Kind::kSegment, key.id)));
   }

@@ -11,7 +11,7 @@
 namespace kvasir::server {
 namespace {
 
-std::string Place(std::string_view where, const toml::source_region& region) {
+std::string PlaceIn(std::string_view where, const toml::source_region& region) {
   return fmt::format("{}:{}:{}", where, region.begin.line, region.begin.column);
 }
 
@@ -21,7 +21,7 @@ base::Status ApplyValue(const OptionKey& key, const toml::node& node, Options* o
   return base::InvalidArgument("{} must be a text or a whole number", key.name);
 }
 
-const OptionKey* Find(std::string_view name) {
+const OptionKey* FindKey(std::string_view name) {
   for (const OptionKey& key : OptionKeys()) {
     if (key.name == name) return &key;
   }
@@ -62,12 +62,12 @@ base::Status ApplyConfigText(std::string_view text, std::string_view where, Opti
   KVASIR_RETURN_IF_ERROR(CheckFlat(text, where));
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
-    return base::InvalidArgument("{}: {}", Place(where, parsed.error().source()),
+    return base::InvalidArgument("{}: {}", PlaceIn(where, parsed.error().source()),
                                  parsed.error().description());
   }
   for (const auto& [name, node] : parsed.table()) {
-    const std::string place = Place(where, name.source());
-    const OptionKey* key = Find(name.str());
+    const std::string place = PlaceIn(where, name.source());
+    const OptionKey* key = FindKey(name.str());
     if (key == nullptr) return UnknownKey(name.str(), place);
     KVASIR_RETURN_IF_ERROR(base::Annotate(ApplyValue(*key, node, options), place));
   }

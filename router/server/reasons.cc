@@ -67,7 +67,7 @@ constexpr std::string_view NameOfCode(StatusCode code) {
   }
 }
 
-const ReasonInfo* Find(std::string_view name) {
+const ReasonInfo* FindReason(std::string_view name) {
   const auto* found = std::ranges::find(kReasons, name, &ReasonInfo::name);
   return found == std::end(kReasons) ? nullptr : found;
 }
@@ -77,8 +77,8 @@ const ReasonInfo* Find(std::string_view name) {
 std::span<const ReasonInfo> AllReasons() { return kReasons; }
 
 const ReasonInfo& FindReason(std::string_view name, absl::StatusCode code) {
-  const ReasonInfo* known = Find(name);
-  return known != nullptr ? *known : *Find(NameOfCode(code));
+  const ReasonInfo* known = FindReason(name);
+  return known != nullptr ? *known : *FindReason(NameOfCode(code));
 }
 
 }  // namespace kvasir::server

@@ -7,10 +7,10 @@ namespace {
 
 constexpr double kSeedMax = 2147483646;
 constexpr double kPageSizeMax = 1000;
-constexpr double kMessageBytesMax = 1 << 20;
+constexpr double kChatMessageBytesMax = 1 << 20;
 
 constexpr FieldRule kRules[] = {
-    {"ChatRequest.message", RuleKind::kBytes, 1, kMessageBytesMax},
+    {"ChatRequest.message", RuleKind::kBytes, 1, kChatMessageBytesMax},
     {"ChatRequest.max_output_tokens", RuleKind::kRange, 1, 32768},
     {"ChatRequest.temperature", RuleKind::kRange, 0, 2},
     {"ChatRequest.top_p", RuleKind::kRangeOpen, 0, 1},
@@ -20,7 +20,7 @@ constexpr FieldRule kRules[] = {
     {"ChatRequest.stop", RuleKind::kList, 0, 8, 256},
     {"ChatRequest.request_id", RuleKind::kRequestId, 1, 128},
     {"ChatRequest.resume_after_seq", RuleKind::kRange, 0, 1 << 20},
-    {"ExplainRouteRequest.message", RuleKind::kBytes, 0, kMessageBytesMax},
+    {"ExplainRouteRequest.message", RuleKind::kBytes, 0, kChatMessageBytesMax},
     {"ListMemoriesRequest.page_size", RuleKind::kRange, 0, kPageSizeMax},
     {"ListSessionsRequest.page_size", RuleKind::kRange, 0, kPageSizeMax},
     {"ListTurnsRequest.page_size", RuleKind::kRange, 0, kPageSizeMax},

@@ -1,7 +1,6 @@
 #include "engine/kernels/cpu/attention.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "engine/base/check.h"
 #include "engine/kernels/cpu/attention_group.h"
@@ -9,7 +8,6 @@
 namespace kvasir::kernels::cpu {
 namespace {
 
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
 // Floats of all partials of units that are computed apart.
 constexpr int64_t kPartialFloatsMax = int64_t{1} << 21;
 // A stored partial: max, sum, padding, then the output.

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "engine/base/check.h"
 
 namespace kvasir::kernels::cpu {
 namespace {
 
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
 // From so many tiles on, elements are converted to floats once for all of them.
 constexpr int kTilesToWiden = 3;
 

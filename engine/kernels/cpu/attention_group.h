@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "engine/kernels/backend.h"
 #include "engine/kernels/cpu/kernels.h"
@@ -13,6 +14,8 @@ namespace kvasir::kernels::cpu {
 inline constexpr int kLinesMax = 48;
 inline constexpr int kTilesMax = kLinesMax / kTileLines;
 inline constexpr int kWidthMax = 512;
+// The largest score of a line that has met no slot.
+inline constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // Lines [line_first, line_first + lines) of a sequence and KV head; line l is row l / heads, query
 // head kv_head · heads + l % heads, heads = q_heads / kv_heads.

@@ -8,7 +8,7 @@
 namespace kvasir::client {
 namespace {
 
-std::vector<std::string> Row(const v1::Memory& memory) {
+std::vector<std::string> MemoryRow(const v1::Memory& memory) {
   return {LastPart(memory.name()),
           fmt::format("{}", memory.kv().logical_tokens()),
           memory.has_kv() ? BytesText(memory.kv().bytes()) : "-",
@@ -17,7 +17,7 @@ std::vector<std::string> Row(const v1::Memory& memory) {
           OneLine(memory.title(), 60)};
 }
 
-base::Status List(Client& client) {
+base::Status ListMemories(Client& client) {
   v1::ListMemoriesRequest request;
   request.set_parent(client.UserName());
   v1::ListMemoriesResponse all;
@@ -30,13 +30,13 @@ base::Status List(Client& client) {
     return base::OkStatus();
   }
   std::vector<std::vector<std::string>> rows;
-  for (const auto& memory : all.memories()) rows.push_back(Row(memory));
+  for (const auto& memory : all.memories()) rows.push_back(MemoryRow(memory));
   client.output.out() << RenderTable(
       client.output, {"memory", "tokens", "stored", "used", "created", "title"}, rows);
   return base::OkStatus();
 }
 
-base::Status Show(Client& client, const std::string& name) {
+base::Status ShowMemory(Client& client, const std::string& name) {
   v1::GetMemoryRequest request;
   request.set_name(client.MemoryName(name));
   request.set_view(v1::MEMORY_VIEW_FULL);
@@ -48,7 +48,7 @@ base::Status Show(Client& client, const std::string& name) {
   return base::OkStatus();
 }
 
-base::Status Search(Client& client, const std::string& query, int top_k) {
+base::Status SearchMemories(Client& client, const std::string& query, int top_k) {
   v1::SearchMemoriesRequest request;
   request.set_parent(client.UserName());
   request.set_query(query);
@@ -62,7 +62,7 @@ base::Status Search(Client& client, const std::string& query, int top_k) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const auto& result : found.results()) {
-    rows.push_back(Row(result.memory()));
+    rows.push_back(MemoryRow(result.memory()));
     rows.back().insert(rows.back().begin() + 1, fmt::format("{:.2f}", result.score()));
   }
   client.output.out() << RenderTable(
@@ -70,7 +70,7 @@ base::Status Search(Client& client, const std::string& query, int top_k) {
   return base::OkStatus();
 }
 
-base::Status Delete(Client& client, const std::string& name) {
+base::Status DeleteMemory(Client& client, const std::string& name) {
   v1::DeleteMemoryRequest request;
   request.set_name(client.MemoryName(name));
   KVASIR_ASSIGN_OR_RETURN(const auto memory,
@@ -81,7 +81,7 @@ base::Status Delete(Client& client, const std::string& name) {
   return base::OkStatus();
 }
 
-base::Status Why(Client& client, const std::string& turn) {
+base::Status ExplainTurn(Client& client, const std::string& turn) {
   v1::ExplainRouteRequest request;
   request.set_turn(client.TurnName(turn));
   KVASIR_ASSIGN_OR_RETURN(const auto answer,
@@ -97,7 +97,9 @@ base::Status Why(Client& client, const std::string& turn) {
 void AddMemoryCommands(CLI::App& app, Command& chosen) {
   CLI::App* group = app.add_subcommand("memory", "list, show, search, delete and explain memories");
   group->require_subcommand(1);
-  group->add_subcommand("list", "memories of the user")->callback([&chosen] { chosen = List; });
+  group->add_subcommand("list", "memories of the user")->callback([&chosen] {
+    chosen = ListMemories;
+  });
   const auto add = [&](const char* name, const char* help, const char* argument, const char* what,
                        base::Status (*run)(Client&, const std::string&)) {
     const auto text = std::make_shared<std::string>();
@@ -107,10 +109,10 @@ void AddMemoryCommands(CLI::App& app, Command& chosen) {
       chosen = [text, run](Client& client) { return run(client, *text); };
     });
   };
-  add("show", "a memory with its text", "MEMORY", "id or full name", Show);
-  add("delete", "remove a memory", "MEMORY", "id or full name", Delete);
+  add("show", "a memory with its text", "MEMORY", "id or full name", ShowMemory);
+  add("delete", "remove a memory", "MEMORY", "id or full name", DeleteMemory);
   add("why", "which memories a turn used, and why not the others", "TURN", "SESSION/N or full name",
-      Why);
+      ExplainTurn);
 
   const auto query = std::make_shared<std::string>();
   const auto top_k = std::make_shared<int>(10);
@@ -118,7 +120,7 @@ void AddMemoryCommands(CLI::App& app, Command& chosen) {
   search->add_option("QUERY", *query, "words to look for")->required();
   search->add_option("--top-k", *top_k, "most results, 1 to 100")->capture_default_str();
   search->callback([&chosen, query, top_k] {
-    chosen = [query, top_k](Client& client) { return Search(client, *query, *top_k); };
+    chosen = [query, top_k](Client& client) { return SearchMemories(client, *query, *top_k); };
   });
 }
 

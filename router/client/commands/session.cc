@@ -8,7 +8,7 @@
 namespace kvasir::client {
 namespace {
 
-base::Status List(Client& client) {
+base::Status ListSessions(Client& client) {
   v1::ListSessionsRequest request;
   request.set_parent(client.UserName());
   v1::ListSessionsResponse all;
@@ -33,7 +33,7 @@ base::Status List(Client& client) {
 }
 
 // The session and its turns.
-base::Status Show(Client& client, const std::string& name) {
+base::Status ShowSession(Client& client, const std::string& name) {
   v1::GetSessionRequest get;
   get.set_name(client.SessionName(name));
   KVASIR_ASSIGN_OR_RETURN(const auto session,
@@ -71,7 +71,7 @@ base::Status Close(Client& client, const std::string& name) {
   return base::OkStatus();
 }
 
-base::Status Delete(Client& client, const std::string& name) {
+base::Status DeleteSession(Client& client, const std::string& name) {
   v1::DeleteSessionRequest request;
   request.set_name(client.SessionName(name));
   KVASIR_ASSIGN_OR_RETURN(
@@ -90,7 +90,9 @@ base::Status Delete(Client& client, const std::string& name) {
 void AddSessionCommands(CLI::App& app, Command& chosen) {
   CLI::App* group = app.add_subcommand("session", "list, show, close and delete sessions");
   group->require_subcommand(1);
-  group->add_subcommand("list", "sessions of the user")->callback([&chosen] { chosen = List; });
+  group->add_subcommand("list", "sessions of the user")->callback([&chosen] {
+    chosen = ListSessions;
+  });
   const auto add = [&](const char* name, const char* help,
                        base::Status (*run)(Client&, const std::string&)) {
     const auto session = std::make_shared<std::string>();
@@ -100,9 +102,9 @@ void AddSessionCommands(CLI::App& app, Command& chosen) {
       chosen = [session, run](Client& client) { return run(client, *session); };
     });
   };
-  add("show", "a session with its turns", Show);
+  add("show", "a session with its turns", ShowSession);
   add("close", "close a session and make its memory", Close);
-  add("delete", "remove a session, its turns and its memory", Delete);
+  add("delete", "remove a session, its turns and its memory", DeleteSession);
 }
 
 }  // namespace kvasir::client

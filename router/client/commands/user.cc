@@ -8,7 +8,7 @@
 namespace kvasir::client {
 namespace {
 
-base::Status Show(Client& client) {
+base::Status ShowUser(Client& client) {
   v1::GetUserRequest request;
   request.set_name(client.UserName());
   KVASIR_ASSIGN_OR_RETURN(
@@ -36,7 +36,7 @@ bool Confirmed(Client& client) {
   return answer && *answer == client.user;
 }
 
-base::Status Erase(Client& client, bool yes) {
+base::Status EraseUser(Client& client, bool yes) {
   if (!yes && !Confirmed(client)) return base::Cancelled("nothing was erased");
   v1::EraseUserRequest request;
   request.set_name(client.UserName());
@@ -58,12 +58,14 @@ base::Status Erase(Client& client, bool yes) {
 void AddUserCommands(CLI::App& app, Command& chosen) {
   CLI::App* group = app.add_subcommand("user", "show or erase the user");
   group->require_subcommand(1);
-  group->add_subcommand("show", "what is kept of the user")->callback([&chosen] { chosen = Show; });
+  group->add_subcommand("show", "what is kept of the user")->callback([&chosen] {
+    chosen = ShowUser;
+  });
   const auto yes = std::make_shared<bool>(false);
   CLI::App* erase = group->add_subcommand("erase", "remove everything of the user for good");
   erase->add_flag("--yes", *yes, "do not ask");
   erase->callback(
-      [&chosen, yes] { chosen = [yes](Client& client) { return Erase(client, *yes); }; });
+      [&chosen, yes] { chosen = [yes](Client& client) { return EraseUser(client, *yes); }; });
 }
 
 }  // namespace kvasir::client

@@ -15,13 +15,13 @@ namespace {
 using service::MemoryRecord;
 
 constexpr int64_t kTopKDefault = 10;
-constexpr int64_t kListPage = 1000;
+constexpr int64_t kMemoriesPage = 1000;
 
 // Names of the sessions of `user`, by id. Errors: those of Sessions::List.
 using SessionNames = std::map<store::RecordId, std::string>;
 base::StatusOr<SessionNames> NamesOf(const Served& served, const service::UserRef& user) {
   SessionNames names;
-  service::ListPage page{.size = kListPage, .after = {}};
+  service::ListPage page{.size = kMemoriesPage, .after = {}};
   do {
     KVASIR_ASSIGN_OR_RETURN(const auto listed, served.tier->sessions().List(user, page));
     for (const service::SessionRecord& session : listed.items) names[session.id] = session.name;

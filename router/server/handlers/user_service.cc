@@ -8,7 +8,7 @@
 namespace kvasir::server {
 namespace {
 
-constexpr int64_t kListPage = 1000;
+constexpr int64_t kSessionsPage = 1000;
 
 base::Status ReadUser(const Served& served, const service::UserRef& user, v1::User* response) {
   KVASIR_ASSIGN_OR_RETURN(const service::UserRecord record, served.tier->GetUser(user));
@@ -16,7 +16,7 @@ base::Status ReadUser(const Served& served, const service::UserRef& user, v1::Us
   *response->mutable_create_time() = ToTimestamp(record.create_us);
   int32_t sessions = 0, memories = 0;
   int64_t bytes = 0;
-  service::ListPage page{.size = kListPage, .after = {}};
+  service::ListPage page{.size = kSessionsPage, .after = {}};
   do {
     KVASIR_ASSIGN_OR_RETURN(const auto listed, served.tier->sessions().List(user, page));
     sessions += static_cast<int32_t>(listed.items.size());

@@ -14,7 +14,7 @@
 namespace kvasir::kv {
 namespace {
 
-EncodedSegment EncodeTest(const KvSegment& segment, uint8_t id = 9, uint64_t seed = 1) {
+EncodedSegment EncodeAs(const KvSegment& segment, uint8_t id = 9, uint64_t seed = 1) {
   base::SeededEntropy entropy(seed);
   return Encode(segment, TestId(id), TestKey(1), entropy);
 }
@@ -24,9 +24,8 @@ bool IsCorrupt(const base::Status& status) {
 }
 
 std::vector<EncodedSegment> SmallSegments() {
-  return {
-      EncodeTest(*ExactSegment({.layers = 9, .kv_heads = 1, .tokens = 3, .turns = {{1, 0, 2}}})),
-      EncodeTest(*RaggedSegment({.tokens = 3}))};
+  return {EncodeAs(*ExactSegment({.layers = 9, .kv_heads = 1, .tokens = 3, .turns = {{1, 0, 2}}})),
+          EncodeAs(*RaggedSegment({.tokens = 3}))};
 }
 
 TEST(CodecDamage, EveryFlippedByteIsFound) {
@@ -82,7 +81,7 @@ TEST(CodecDamage, EveryTruncationAndExtensionIsFound) {
 
 TEST(CodecDamage, SwappedChunksAreFound) {
   const auto segment = ExactSegment({.tokens = 512});
-  const EncodedSegment encoded = EncodeTest(*segment);
+  const EncodedSegment encoded = EncodeAs(*segment);
   ASSERT_EQ(encoded.chunks.size(), 2u);
   ASSERT_EQ(encoded.chunks[0].size(), encoded.chunks[1].size());
   EncodedSegment swapped = encoded;
@@ -92,9 +91,9 @@ TEST(CodecDamage, SwappedChunksAreFound) {
 
 TEST(CodecDamage, PartsOfAnotherRecordAreFound) {
   const auto segment = ExactSegment({.tokens = 64});
-  const EncodedSegment encoded = EncodeTest(*segment, 9, 1);
+  const EncodedSegment encoded = EncodeAs(*segment, 9, 1);
   // The same content under another id, and under the same id with another salt.
-  for (const EncodedSegment& other : {EncodeTest(*segment, 8, 1), EncodeTest(*segment, 9, 2)}) {
+  for (const EncodedSegment& other : {EncodeAs(*segment, 8, 1), EncodeAs(*segment, 9, 2)}) {
     EncodedSegment chunk = encoded;
     chunk.chunks[0] = other.chunks[0];
     EXPECT_TRUE(IsCorrupt(Decode(chunk, TestKey(1)).status()));
@@ -108,14 +107,14 @@ TEST(CodecDamage, PartsOfAnotherRecordAreFound) {
 }
 
 TEST(CodecDamage, WrongKeyAndWrongIdAreFound) {
-  EncodedSegment encoded = EncodeTest(*ExactSegment({}));
+  EncodedSegment encoded = EncodeAs(*ExactSegment({}));
   EXPECT_TRUE(IsCorrupt(Decode(encoded, TestKey(2)).status()));
   encoded.id = TestId(1);
   EXPECT_TRUE(IsCorrupt(Decode(encoded, TestKey(1)).status()));
 }
 
 TEST(CodecDamage, NewerVersionIsRefusedByBothNumbers) {
-  EncodedSegment encoded = EncodeTest(*ExactSegment({}));
+  EncodedSegment encoded = EncodeAs(*ExactSegment({}));
   encoded.header[4] = 2;
   const base::Status status = Decode(encoded, TestKey(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -145,8 +144,8 @@ base::Status OpenForged(const std::string& plan, uint32_t chunk_count) {
 }
 
 TEST(CodecDamage, ForgedPlansAreRefusedWhereverTheyLie) {
-  using Mutation = std::function<void(SegmentPlan&)>;
-  const std::vector<Mutation> mutations = {
+  using PlanMutation = std::function<void(SegmentPlan&)>;
+  const std::vector<PlanMutation> mutations = {
       [](SegmentPlan& p) { p.info.tokens.clear(); },
       [](SegmentPlan& p) { p.info.first_position = INT64_MAX; },
       [](SegmentPlan& p) {

@@ -34,11 +34,11 @@ std::vector<SegmentPtr> CutAll(const KvSegment& segment, uint32_t mask) {
   return parts;
 }
 
-const TestShape kShape = {.tokens = 7, .turns = {{1, 0, 2}, {2, 2, 3}, {4, 4, 7}}};
+const TestShape kCutShape = {.tokens = 7, .turns = {{1, 0, 2}, {2, 2, 3}, {4, 4, 7}}};
 
 TEST(SliceAndJoin, JoinOfTheSlicesIsTheWholeForEveryCut) {
   for (const ElementType type : {ElementType::kF16, ElementType::kF32}) {
-    TestShape shape = kShape;
+    TestShape shape = kCutShape;
     shape.type = type;
     const SegmentPtr whole = ExactSegment(shape);
     for (uint32_t mask = 0; mask < 64; ++mask) {
@@ -51,8 +51,8 @@ TEST(SliceAndJoin, JoinOfTheSlicesIsTheWholeForEveryCut) {
 }
 
 TEST(SliceAndJoin, SliceKeepsTokensTurnsAndPositions) {
-  const SegmentPtr part = Cut(*ExactSegment(kShape), 1, 5);
-  EXPECT_EQ(part->info().first_position, kShape.first_position + 1);
+  const SegmentPtr part = Cut(*ExactSegment(kCutShape), 1, 5);
+  EXPECT_EQ(part->info().first_position, kCutShape.first_position + 1);
   EXPECT_EQ(part->info().tokens, (std::vector<int32_t>{31, 62, 93, 124}));
   EXPECT_EQ(part->info().turns, (std::vector<TurnRange>{{1, 0, 1}, {2, 1, 2}, {4, 3, 4}}));
   EXPECT_TRUE(part->exact());
@@ -65,13 +65,13 @@ struct Broken {
 };
 
 TEST(SliceAndJoin, JoinRefusesWhatDoesNotFollowAndNamesThePart) {
-  const SegmentPtr whole = ExactSegment(kShape);
+  const SegmentPtr whole = ExactSegment(kCutShape);
   const SegmentPtr a = Cut(*whole, 0, 2);
   const SegmentPtr b = Cut(*whole, 2, 4);
   const SegmentPtr c = Cut(*whole, 4, 7);
-  TestShape f32 = kShape;
+  TestShape f32 = kCutShape;
   f32.type = ElementType::kF32;
-  TestShape wide = kShape;
+  TestShape wide = kCutShape;
   wide.v_width += 1;
   const base::Digest elsewhere = base::Sha256(base::AsBytes("elsewhere"));
   const std::vector<Broken> cases = {
@@ -80,7 +80,7 @@ TEST(SliceAndJoin, JoinRefusesWhatDoesNotFollowAndNamesThePart) {
       {"part 1 begins at position 7, part 0 ends at 11", {b, a}},
       {"part 1 begins at position 7, part 0 ends at 9", {a, a}},
       {"part 2 follows context", {a, b, Slice(*whole, 4, 7, elsewhere, ChainAt(*whole, 7))}},
-      {"part 0 is not exact", {RaggedSegment(kShape)}},
+      {"part 0 is not exact", {RaggedSegment(kCutShape)}},
       {"part 1 is of another model", {a, Cut(*ExactSegment(f32), 2, 4)}},
       {"part 1 is of another model", {a, Cut(*ExactSegment(wide), 2, 4)}},
   };

@@ -8,7 +8,7 @@ namespace kvasir::runtime {
 namespace {
 
 constexpr int64_t kFirst = 200;  // where the tail begins
-constexpr int64_t kOutput = 12;
+constexpr int64_t kReplyTokens = 12;
 
 // A memory of 70 tokens, built at position 0.
 std::shared_ptr<const kv::KvSegment> Memory(Harness& h, uint64_t seed) {
@@ -24,13 +24,13 @@ struct Scene {
   }
   // The first turn behind `a`: 50 tokens and a reply.
   Job FirstTurn(std::shared_ptr<Sequence> sequence) {
-    const Job job = h.Submit(h.Request(std::move(sequence), Ids(1, 50), kOutput, 5));
+    const Job job = h.Submit(h.Request(std::move(sequence), Ids(1, 50), kReplyTokens, 5));
     h.RunAll();
     return job;
   }
   // The second: 40 tokens and a reply.
   Job SecondTurn(std::shared_ptr<Sequence> sequence) {
-    const Job job = h.Submit(h.Request(std::move(sequence), Ids(2, 40), kOutput, 6));
+    const Job job = h.Submit(h.Request(std::move(sequence), Ids(2, 40), kReplyTokens, 6));
     h.RunAll();
     return job;
   }
@@ -39,18 +39,18 @@ struct Scene {
 };
 
 // Two turns, `b` joins with the second.
-struct Outcome {
+struct Effect {
   std::vector<int32_t> ids;
   std::vector<double> logprobs;
   base::Digest context_id;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const Effect&) const = default;
 };
-Outcome Of(const Job& job) {
+Effect Of(const Job& job) {
   EXPECT_TRUE(job.out->finish && job.out->finish->status.ok());
   return {job.out->ids, job.out->logprobs, job.sequence->view().context_id};
 }
 
-Outcome Live(Scene& s, std::shared_ptr<Sequence>* kept = nullptr) {
+Effect Live(Scene& s, std::shared_ptr<Sequence>* kept = nullptr) {
   const auto sequence = *s.h.engine().NewSequence(kFirst, {s.a});
   s.FirstTurn(sequence);
   EXPECT_TRUE(s.h.engine().SetMounts(sequence, {sequence->view().end, {s.a, s.b}}).ok());
@@ -62,30 +62,30 @@ Outcome Live(Scene& s, std::shared_ptr<Sequence>* kept = nullptr) {
 TEST(MountChanges, AMountThatJoinsIsSeenFromThenOnOnly) {
   Scene s({});
   const auto without = *s.h.engine().NewSequence(kFirst, {s.a});
-  const Outcome first_without = Of(s.FirstTurn(without));
-  const Outcome second_without = Of(s.SecondTurn(without));
+  const Effect first_without = Of(s.FirstTurn(without));
+  const Effect second_without = Of(s.SecondTurn(without));
   const auto early = *s.h.engine().NewSequence(kFirst, {s.a, s.b});
   EXPECT_NE(Of(s.FirstTurn(early)), first_without);
-  const Outcome second_early = Of(s.SecondTurn(early));
-  const Outcome late = Live(s);
+  const Effect second_early = Of(s.SecondTurn(early));
+  const Effect late = Live(s);
   EXPECT_NE(late.logprobs, second_without.logprobs);
   EXPECT_NE(late.logprobs, second_early.logprobs);
 }
 
 TEST(MountChanges, ComputingAgainInAnyChunksGivesTheSame) {
-  Outcome expected;
+  Effect expected;
   for (const int64_t chunk : {256, 1, 63, 64, 65}) {
     Scene s({.prefill_chunk = chunk});
     std::shared_ptr<Sequence> live;
-    const Outcome outcome = Live(s, &live);
+    const Effect outcome = Live(s, &live);
     if (chunk == 256) expected = outcome;
     EXPECT_EQ(outcome, expected) << "chunk " << chunk;
-    const int64_t change = kFirst + 50 + kOutput - 1;
+    const int64_t change = kFirst + 50 + kReplyTokens - 1;
     const auto again =
         *s.h.engine().NewSequenceWithChanges(kFirst, {{kFirst, {s.a}}, {change, {s.a, s.b}}});
     std::vector<int32_t> prompt = live->tokens();
     prompt.resize(static_cast<size_t>(change - kFirst) + 40);
-    const Job job = s.h.Submit(s.h.Request(again, prompt, kOutput, 6));
+    const Job job = s.h.Submit(s.h.Request(again, prompt, kReplyTokens, 6));
     s.h.RunAll();
     EXPECT_EQ(Of(job), expected) << "chunk " << chunk;
     EXPECT_EQ(job.out->finish->computed_tokens, static_cast<int64_t>(prompt.size()));
@@ -95,8 +95,8 @@ TEST(MountChanges, ComputingAgainInAnyChunksGivesTheSame) {
 TEST(MountChanges, StoredPartsOnBothSidesOfAChangeAreRestored) {
   Scene s({});
   std::shared_ptr<Sequence> live;
-  const Outcome expected = Live(s, &live);
-  const int64_t change = kFirst + 50 + kOutput - 1;
+  const Effect expected = Live(s, &live);
+  const int64_t change = kFirst + 50 + kReplyTokens - 1;
   const auto parts = {*s.h.Cut(live, kFirst, change), *s.h.Cut(live, change, change + 20)};
   const auto again =
       *s.h.engine().NewSequenceWithChanges(kFirst, {{kFirst, {s.a}}, {change, {s.a, s.b}}});
@@ -104,7 +104,7 @@ TEST(MountChanges, StoredPartsOnBothSidesOfAChangeAreRestored) {
   const std::vector<int32_t> all = live->tokens();
   const std::vector<int32_t> rest(all.begin() + (change - kFirst) + 20,
                                   all.begin() + (change - kFirst) + 40);
-  const Job job = s.h.Submit(s.h.Request(again, rest, kOutput, 6));
+  const Job job = s.h.Submit(s.h.Request(again, rest, kReplyTokens, 6));
   s.h.RunAll();
   EXPECT_EQ(Of(job), expected);
   // Parts that saw a mount do not fit a sequence without it.
@@ -117,7 +117,7 @@ TEST(MountChanges, AMountCanBeHiddenForOneTurn) {
   const auto sequence = *s.h.engine().NewSequence(kFirst, {s.a, s.b});
   s.FirstTurn(sequence);
   ASSERT_TRUE(s.h.engine().SetMounts(sequence, {sequence->view().end, {s.a}}).ok());
-  const Outcome hidden = Of(s.SecondTurn(sequence));
+  const Effect hidden = Of(s.SecondTurn(sequence));
   const auto seen = *s.h.engine().NewSequence(kFirst, {s.a, s.b});
   s.FirstTurn(seen);
   EXPECT_NE(Of(s.SecondTurn(seen)).logprobs, hidden.logprobs);

@@ -11,8 +11,6 @@
 namespace kvasir::service {
 namespace {
 
-const UserRef kAnn{.user = "ann"};
-
 struct Ids {
   store::UserKey user;
   store::RecordId session;  // of the promotable session, with a memory and a checkpoint
@@ -21,7 +19,7 @@ struct Ids {
 
 using Damage = std::function<void(store::Store&, const Ids&, store::Batch&)>;
 
-struct Case {
+struct DamageCase {
   std::string name;
   std::vector<std::string> kinds;  // sorted
   Damage damage;
@@ -31,7 +29,7 @@ SessionRecord ReadSession(store::Store& store, const Ids& ids) {
   return Read<SessionRecord>(store, SessionKey(ids.user, ids.session)).value_or(SessionRecord());
 }
 
-std::vector<Case> Cases() {
+std::vector<DamageCase> Cases() {
   const store::RecordId stranger{{0xee}};
   return {
       {"nothing", {}, [](store::Store&, const Ids&, store::Batch&) {}},
@@ -130,7 +128,7 @@ std::vector<Case> Cases() {
 }
 
 TEST(CheckConsistency, FindsAndMendsEveryKindOfDamage) {
-  for (const Case& c : Cases()) {
+  for (const DamageCase& c : Cases()) {
     SCOPED_TRACE(c.name);
     World world;
     world.Create({.user = "bob"}, "other");

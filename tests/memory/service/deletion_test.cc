@@ -10,8 +10,6 @@
 namespace kvasir::service {
 namespace {
 
-const UserRef kAnn{.user = "ann"};
-const UserRef kBob{.user = "bob"};
 constexpr char kCanary[] = "zanzibar";  // its stem is itself
 
 // Notes what a server would have to drop.

@@ -8,8 +8,6 @@
 namespace kvasir::service {
 namespace {
 
-const UserRef kAnn{.user = "ann"};
-
 // A session whose state may not become a memory, with one turn.
 void SayBehindOwnPrompt(World& world, const std::string& name, const std::string& text) {
   SessionRecord wanted;
@@ -17,12 +15,6 @@ void SayBehindOwnPrompt(World& world, const std::string& name, const std::string
   wanted.system_prompt = "be brief";
   ASSERT_TRUE(world.sessions().Create(kAnn, wanted).ok());
   world.Say(kAnn, name, text, "reply");
-}
-
-int RunJobs(World& world) {
-  int jobs = 0;
-  while (world.tier().RunOneJob()) ++jobs;
-  return jobs;
 }
 
 TEST(Jobs, ClosingQueuesABuildAndUntilThenTheMemoryIsNotReady) {

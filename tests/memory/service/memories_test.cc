@@ -9,9 +9,6 @@
 namespace kvasir::service {
 namespace {
 
-const UserRef kAnn{.user = "ann"};
-const UserRef kBob{.user = "bob"};
-
 TEST(Memories, AFactIsUsableRightAfterItsStateIsSaved) {
   World world;
   world.Create(kAnn, "s");

@@ -1,17 +1,16 @@
 // Rebuilds: states of another model or build are made anew from text, durably, once, in the
 // background; until then the old one stays, and one of another build stays in use.
+#include "memory/service/rebuild.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "memory/service/rebuild.h"
 #include "tests/memory/service/world.h"
 
 namespace kvasir::service {
 namespace {
 
 using testing::IsEmpty;
-
-const UserRef kAnn{.user = "ann"};
 
 MemoryRecord ClosedMemory(World& world, const std::string& session, const std::string& text) {
   world.Create(kAnn, session);
@@ -27,12 +26,6 @@ void Encounter(World& world, const std::string& message = "boat") {
 }
 
 int64_t Waiting(World& world) { return world.tier().GetStats().jobs_pending; }
-
-int RunJobs(World& world) {
-  int jobs = 0;
-  while (world.tier().RunOneJob()) ++jobs;
-  return jobs;
-}
 
 MemoryRecord Now(World& world, const MemoryRecord& memory) {
   return world.memories().Get(kAnn, memory.name).value_or(MemoryRecord());

@@ -8,8 +8,6 @@
 namespace kvasir::service {
 namespace {
 
-const UserRef kAnn{.user = "ann"};
-
 std::vector<base::Digest> Digests(const std::vector<SegmentPtr>& parts) {
   std::vector<base::Digest> digests;
   for (const SegmentPtr& part : parts) digests.push_back(part->ContentDigest());

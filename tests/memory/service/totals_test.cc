@@ -9,9 +9,6 @@
 namespace kvasir::service {
 namespace {
 
-const UserRef kAnn{.user = "ann"};
-const UserRef kBob{.user = "bob"};
-
 using Figures = std::vector<int64_t>;  // users, sessions, memories
 
 Figures Now(World& world) {

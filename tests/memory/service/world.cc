@@ -184,4 +184,10 @@ size_t CountKind(const store::Store& store, const store::UserKey& user, store::K
   return count;
 }
 
+int RunJobs(World& world) {
+  int jobs = 0;
+  while (world.tier().RunOneJob()) ++jobs;
+  return jobs;
+}
+
 }  // namespace kvasir::service

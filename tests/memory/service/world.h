@@ -20,6 +20,8 @@
 namespace kvasir::service {
 
 inline constexpr int64_t kSecond = 1000000;
+inline const UserRef kAnn{.user = "ann"};
+inline const UserRef kBob{.user = "bob"};
 
 inline SessionRecord Named(std::string name) {
   SessionRecord session;
@@ -95,5 +97,8 @@ std::vector<std::string> WithMarker(const std::map<std::string, std::string>& re
                                     const std::string& marker);
 // Number of records of a kind.
 size_t CountKind(const store::Store& store, const store::UserKey& user, store::Kind kind);
+
+// Runs queued jobs until none is due; how many ran.
+int RunJobs(World& world);
 
 }  // namespace kvasir::service

@@ -61,10 +61,10 @@ TEST(Failures, WhatTheServerSaysIsPassedOnWithItsReason) {
   const RunResult text = RunKvasir(server.address(), {"memory", "show", "gone"});
   EXPECT_EQ(text.status, 1);
   EXPECT_EQ(text.err, "kvasir: no memory gone (RESOURCE_NOT_FOUND)\n");
-  const RunResult json = RunKvasir(server.address(), {"-o", "json", "chat", "--once", "fail"});
-  EXPECT_EQ(json.status, 1);
-  EXPECT_EQ(json.out, "");
-  const auto error = nlohmann::json::parse(json.err)["error"];
+  const RunResult printed = RunKvasir(server.address(), {"-o", "json", "chat", "--once", "fail"});
+  EXPECT_EQ(printed.status, 1);
+  EXPECT_EQ(printed.out, "");
+  const auto error = nlohmann::json::parse(printed.err)["error"];
   EXPECT_EQ(error["code"], "ABORTED");
   EXPECT_EQ(error["reason"], "SESSION_BUSY");
 }
@@ -82,9 +82,9 @@ TEST(Failures, DoctorFailsUnlessTheServerServes) {
   const RunResult result = RunKvasir(server.address(), {"doctor"});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.err, HasSubstr("NOT_SERVING"));
-  const RunResult json = RunKvasir(server.address(), {"-o", "json", "doctor"});
-  EXPECT_EQ(json.status, 1);
-  EXPECT_EQ(json.out, "{\"health\":\"NOT_SERVING\"}\n");
+  const RunResult printed = RunKvasir(server.address(), {"-o", "json", "doctor"});
+  EXPECT_EQ(printed.status, 1);
+  EXPECT_EQ(printed.out, "{\"health\":\"NOT_SERVING\"}\n");
 }
 
 TEST(Failures, AConversationIsNoJsonDocument) {

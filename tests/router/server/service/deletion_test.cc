@@ -8,8 +8,8 @@
 namespace kvasir::server {
 namespace {
 
-constexpr char kFact[] = "The secret word is Zanzibar";
-constexpr char kQuestion[] = "What is the secret word?";
+constexpr char kSecret[] = "The secret word is Zanzibar";
+constexpr char kSecretQuestion[] = "What is the secret word?";
 
 grpc::Status DeleteMemory(TinyServer& server, const std::string& name) {
   v1::DeleteMemoryRequest request;
@@ -38,13 +38,13 @@ void ExpectForgotten(TinyServer& server, const std::string& user) {
   const std::string session = server.NewSession(user, v1::MEMORY_MODE_READ);
   v1::ExplainRouteRequest explain;
   explain.set_session(session);
-  explain.set_message(kQuestion);
+  explain.set_message(kSecretQuestion);
   v1::ExplainRouteResponse route;
   ASSERT_TRUE(
       Call(server.memories(), &v1::MemoryService::Stub::ExplainRoute, explain, &route).ok());
   EXPECT_EQ(route.route().mounts_size(), 0);
   EXPECT_EQ(route.route().unused_size(), 0);
-  const Reply reply = server.Say(session, kQuestion);
+  const Reply reply = server.Say(session, kSecretQuestion);
   EXPECT_EQ(reply.route.mounts_size(), 0);
 }
 
@@ -54,10 +54,10 @@ TEST(ServiceDeletion, ADeletedMemoryIsFoundByNothingAlsoAfterARestart) {
   std::string asking;
   {
     TinyServer server(data.path());
-    server.Say(server.NewSession("ana"), kFact);
-    server.Say(server.NewSession("bob"), kFact);
+    server.Say(server.NewSession("ana"), kSecret);
+    server.Say(server.NewSession("bob"), kSecret);
     asking = server.NewSession("ana", v1::MEMORY_MODE_READ);
-    const Reply asked = server.Say(asking, kQuestion);
+    const Reply asked = server.Say(asking, kSecretQuestion);
     ASSERT_EQ(asked.route.mounts_size(), 1);
     ASSERT_TRUE(DeleteMemory(server, asked.route.mounts(0).memory()).ok());
     EXPECT_EQ(DeleteMemory(server, asked.route.mounts(0).memory()).error_code(),
@@ -78,7 +78,7 @@ TEST(ServiceDeletion, ADeletedMemoryIsFoundByNothingAlsoAfterARestart) {
   }
   TinyServer server(data.path());
   ExpectForgotten(server, "ana");
-  EXPECT_EQ(server.Say(server.NewSession("bob"), kQuestion).route.mounts_size(), 1);
+  EXPECT_EQ(server.Say(server.NewSession("bob"), kSecretQuestion).route.mounts_size(), 1);
   EXPECT_TRUE(server.Consistent());
 }
 
@@ -87,7 +87,7 @@ TEST(ServiceDeletion, ADeletedSessionTakesItsTurnsAndItsMemoryWithIt) {
   {
     TinyServer server(data.path());
     const std::string session = server.NewSession("ana");
-    const Reply reply = server.Say(session, kFact);
+    const Reply reply = server.Say(session, kSecret);
     v1::DeleteSessionRequest request;
     request.set_name(session);
     google::protobuf::Empty empty;
@@ -115,8 +115,8 @@ TEST(ServiceDeletion, AnErasedUserIsGoneAndTheRecordOfItStays) {
   std::string erasure;
   {
     TinyServer server(data.path());
-    server.Say(server.NewSession("ana"), kFact);
-    server.Say(server.NewSession("bob"), kFact);
+    server.Say(server.NewSession("ana"), kSecret);
+    server.Say(server.NewSession("bob"), kSecret);
     v1::EraseUserRequest request;
     request.set_name("users/ana");
     v1::Operation operation;
@@ -153,7 +153,8 @@ TEST(ServiceDeletion, AnErasedUserIsGoneAndTheRecordOfItStays) {
 v1::ChatRequest LongRequest(TinyServer& server) {
   v1::ChatRequest request;
   for (int seed = 1; seed < 100; ++seed) {
-    request = TinyServer::Request(server.NewSession("ana", v1::MEMORY_MODE_READ), kQuestion, 3000);
+    request =
+        TinyServer::Request(server.NewSession("ana", v1::MEMORY_MODE_READ), kSecretQuestion, 3000);
     request.set_seed(seed);
     if (server.Chat(request).ids.size() >= 1000) break;
   }
@@ -164,7 +165,7 @@ v1::ChatRequest LongRequest(TinyServer& server) {
 TEST(ServiceDeletion, DeletingAMountedMemoryCancelsTheTurnThatReadsIt) {
   const TempFolder data;
   TinyServer server(data.path());
-  server.Say(server.NewSession("ana"), kFact);
+  server.Say(server.NewSession("ana"), kSecret);
   bool deleted = false;
   const Reply reply = server.Chat(LongRequest(server), [&](const v1::ChatResponse& event) {
     if (!event.has_delta() || deleted) return;

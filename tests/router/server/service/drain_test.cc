@@ -10,7 +10,7 @@ namespace kvasir::server {
 namespace {
 
 // Its reply has more than 1700 tokens.
-v1::ChatRequest Long(const std::string& session) {
+v1::ChatRequest LongReply(const std::string& session) {
   v1::ChatRequest request = TinyServer::Request(session, "Tell me a long story", 3000);
   request.set_seed(5);
   return request;
@@ -80,7 +80,7 @@ TEST(ServiceDrain, AReaderThatTakesNothingGetsABareCancelledAndIsCountedAsSlow) 
       grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", server.server().port()),
                                 grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
-  auto stream = sessions->Chat(&context, Long(server.NewSession("ana")));
+  auto stream = sessions->Chat(&context, LongReply(server.NewSession("ana")));
   v1::ChatResponse event;
   ASSERT_TRUE(stream->Read(&event));
   const Metrics& metrics = server.server().metrics();
