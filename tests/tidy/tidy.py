@@ -33,6 +33,7 @@ THIRD_PARTY = [
     (r"toml\+\+/|toml\.hpp$", {"router/server", "router/client"}, "only programs read configuration"),
     (r"histedit\.h|editline/", {"router/client"}, "only the client reads lines"),
     (r"libstemmer", {"memory/index"}, "go through memory/index"),
+    (r"Eigen/", {"compaction"}, "dense algebra is the solver's"),
     (r"unicode/", {"engine/tokenizer", "memory/index"}, "go through engine/tokenizer or memory/index"),
 ]
 

@@ -1,0 +1,22 @@
+// Reads NumPy's .npy files, version 1.0, little-endian, C order: float32 and int32 of one or two
+// dimensions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace kvasir::test {
+
+template <typename T>
+struct NpyArray {
+  int64_t rows = 0;
+  int64_t columns = 1;  // 1 where the file has one dimension
+  std::vector<T> values;
+};
+
+// Throws std::runtime_error with the path when the file is not what it should be.
+NpyArray<float> ReadNpyFloat(const std::filesystem::path& path);
+NpyArray<int32_t> ReadNpyInt(const std::filesystem::path& path);
+
+}  // namespace kvasir::test
