@@ -102,7 +102,7 @@ PublishedFit HighestAttention(const HeadCapture& capture, const Teacher& teacher
   const MatrixD mass = Mass(capture), kept = Columns(mass, fit.slots);
   const VectorD total = mass.rowwise().sum();
   const double low = std::exp(-3), high = std::exp(3);
-  VectorD w = kept.colPivHouseholderQr().solve(total).cwiseMax(low).cwiseMin(high);
+  VectorD w = kept.householderQr().solve(total).cwiseMax(low).cwiseMin(high);
   const MatrixD gram = kept.transpose() * kept;
   VectorD v = VectorD::Constant(w.size(), 1 / std::sqrt(static_cast<double>(w.size())));
   double largest = 1;
@@ -132,7 +132,7 @@ PublishedFit MatchingPursuit(const HeadCapture& capture, const Teacher& teacher,
     target = m.rowwise().sum();
   }
   PublishedFit fit;
-  GrowingLeastSquares system(target, count);
+  GrowingLeastSquares problem(target, count);
   std::vector<bool> open(m.cols(), true);
   VectorD residual = target, w;
   while (static_cast<int64_t>(fit.slots.size()) < std::min<int64_t>(count, m.cols())) {
@@ -142,9 +142,9 @@ PublishedFit MatchingPursuit(const HeadCapture& capture, const Teacher& teacher,
     for (const int32_t slot : Largest(correlation, open, wanted)) {
       open[slot] = false;
       fit.slots.push_back(slot);
-      system.Add(m.col(slot));
+      problem.Add(m.col(slot));
     }
-    w = system.Solve().cwiseMax(1e-12).cwiseMin(std::exp(7));
+    w = problem.Solve().cwiseMax(1e-12).cwiseMin(std::exp(7));
     residual = target - Columns(m, fit.slots) * w;
   }
   fit.beta = w.array().log();

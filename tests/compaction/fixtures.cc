@@ -5,17 +5,17 @@
 namespace kvasir::compaction {
 
 MatrixF HeadFixture::Matrix(const std::string& name) const {
-  const auto array = test::ReadNpyFloat(folder / (name + ".npy"));
+  const auto array = test::ReadNpyFloat(folder / (name + ".npy")).value();
   return Eigen::Map<const MatrixF>(array.values.data(), array.rows, array.columns);
 }
 
 VectorF HeadFixture::Vector(const std::string& name) const {
-  const auto array = test::ReadNpyFloat(folder / (name + ".npy"));
+  const auto array = test::ReadNpyFloat(folder / (name + ".npy")).value();
   return Eigen::Map<const VectorF>(array.values.data(), array.rows);
 }
 
 std::vector<int32_t> HeadFixture::Indices(const std::string& name) const {
-  return test::ReadNpyInt(folder / (name + ".npy")).values;
+  return test::ReadNpyInt(folder / (name + ".npy")).value().values;
 }
 
 HeadFixture ReadHeadFixture(const std::string& name) {

@@ -117,7 +117,7 @@ class NaiveRecipe {
     const VectorD right = m.transpose() * alpha_;
     MatrixD jittered = gram;
     jittered.diagonal().array() += 1e-6 * gram.diagonal().mean();
-    VectorD w = jittered.fullPivLu().solve(right).cwiseMax(low).cwiseMin(high);
+    VectorD w = jittered.householderQr().solve(right).cwiseMax(low).cwiseMin(high);
     VectorD v = VectorD::Constant(w.size(), 1 / std::sqrt(static_cast<double>(w.size())));
     double largest = 1;
     for (int i = 0; i < 3; ++i) {

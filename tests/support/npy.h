@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "engine/base/status.h"
+
 namespace kvasir::test {
 
 template <typename T>
@@ -15,8 +17,8 @@ struct NpyArray {
   std::vector<T> values;
 };
 
-// Throws std::runtime_error with the path when the file is not what it should be.
-NpyArray<float> ReadNpyFloat(const std::filesystem::path& path);
-NpyArray<int32_t> ReadNpyInt(const std::filesystem::path& path);
+// Errors: InvalidArgument (names the path and what is wrong with it).
+base::StatusOr<NpyArray<float>> ReadNpyFloat(const std::filesystem::path& path);
+base::StatusOr<NpyArray<int32_t>> ReadNpyInt(const std::filesystem::path& path);
 
 }  // namespace kvasir::test
