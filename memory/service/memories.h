@@ -64,9 +64,8 @@ class Memories {
   // mounted, whatever becomes of the memory but its deletion. Errors as Load.
   virtual base::StatusOr<LoadedState> LoadMount(const UserRef& user, const MountEntry& mount,
                                                 int64_t deadline_us) = 0;
-  // Builds a kRebuilding memory now, as a part of a turn of `user`, instead of in the background.
-  // Errors: those of
-  // StateBuilder::Build; NotFound.
+  // Builds a kRebuilding or kStale memory now, as a part of a turn of `user`, instead of in the
+  // background. Errors: those of StateBuilder::Build; NotFound.
   virtual base::StatusOr<MemoryRecord> BuildNow(const UserRef& user, const std::string& memory) = 0;
   // Counts a use (written behind; may be lost in a crash).
   virtual void RecordUse(const UserRef& user, const store::RecordId& memory) = 0;

@@ -80,14 +80,16 @@ policy::MountCandidate Mounting::Snapshot(const MountWish& wish,
       std::ranges::any_of(wish.session->mounts, [&](const service::MountEntry& mount) {
         return mount.memory == memory.id && !mount.deleted;
       });
+  const bool is_short =
+      memory.logical_tokens > 0 && memory.logical_tokens <= options_.inline_build_tokens_max;
   if (memory.state == MemoryRecord::State::kCorrupt) {
     seen.readiness = policy::Readiness::kCorrupt;
   } else if (memory.state == MemoryRecord::State::kRebuilding) {
-    const bool is_short =
-        memory.logical_tokens > 0 && memory.logical_tokens <= options_.inline_build_tokens_max;
     seen.readiness = is_short ? policy::Readiness::kBuildFirst : policy::Readiness::kNotReady;
   } else if (memory.model_id_hex != host_.engine().model_id().digest.Hex()) {
     seen.readiness = policy::Readiness::kModelMismatch;
+  } else if (memory.state == MemoryRecord::State::kStale && is_short) {
+    seen.readiness = policy::Readiness::kBuildFirst;  // with the turns it lacks
   }
   return seen;
 }
@@ -187,7 +189,10 @@ std::vector<ReadyMount> Mounting::Keep(const MountWish& wish, const std::vector<
 base::StatusOr<ReadyMount> Mounting::Load(const MountWish& wish, MemoryRecord& memory,
                                           bool build_first, MountedInfo* info) {
   if (build_first) {
-    KVASIR_ASSIGN_OR_RETURN(memory, tier_.memories().BuildNow(wish.user, memory.name));
+    auto built = tier_.memories().BuildNow(wish.user, memory.name);
+    // A state that lacks the last turns is better than none.
+    if (!built.ok() && memory.state != MemoryRecord::State::kStale) return built.status();
+    if (built.ok()) memory = *std::move(built);
   }
   const int64_t deadline = clock_->MonotonicMicros() + kLoadDeadlineUs;
   KVASIR_ASSIGN_OR_RETURN(service::LoadedState state,

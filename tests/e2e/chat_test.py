@@ -102,6 +102,24 @@ class ChatTest(unittest.TestCase):
         self.assertNotIn(mount.memory, [m.memory for m in gone.route.mounts])
         self.assertTrue(self.client.consistency().clean)
 
+    def test_what_was_said_right_before_a_kill_is_mounted(self) -> None:
+        first = self.client.create_session()
+        self.say(first, FACT)
+        self.say(first, "And my boat is called Vega")
+        self.restart(kill=True)  # the state of the last turn is hardly stored yet
+        reading = self.client.create_session(memory_mode=session_pb2.MEMORY_MODE_READ)
+        mount = self.say(reading, QUESTION).route.mounts[0]
+        self.client.close_session(first)
+        deadline = time.monotonic() + 60
+        while True:
+            memory = self.client.memories.GetMemory(memory_pb2.GetMemoryRequest(name=mount.memory), timeout=60)
+            if memory.state == memory_pb2.Memory.STATE_EXACT:
+                break
+            self.assertLess(time.monotonic(), deadline, "the memory is not built")
+            time.sleep(0.05)
+        self.assertEqual(len(memory.source_turns), 2)
+        self.assertEqual(mount.logical_tokens, memory.kv.logical_tokens)
+
     def test_a_request_id_is_answered_once_also_after_kill(self) -> None:
         session = self.client.create_session()
         request = dict(message=FACT, request_id="once", seed=5)
