@@ -124,6 +124,9 @@ struct AttendParams {
   float scale = 1.0f;
   int64_t window = 0;    // 0: none
   float* out = nullptr;  // [rows, q_heads, v_width]
+  // [rows, q_heads]: ln of the sum of exp(score) over all slots the line saw, −infinity for none;
+  // or null. What compaction needs to know how much of a query's attention a state gets.
+  float* log_sum_exp = nullptr;
 };
 
 enum class Gate { kSilu, kGeluTanh };

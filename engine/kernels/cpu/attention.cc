@@ -1,6 +1,7 @@
 #include "engine/kernels/cpu/attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/check.h"
 #include "engine/kernels/cpu/attention_group.h"
@@ -166,6 +167,11 @@ void Attention::Finish(const AttendParams& params, const Group& group, Scratch& 
     const int64_t row = group.lines.sequence->first_row + group.lines.row(line);
     const int head = group.place.kv_head * group.lines.heads + group.lines.head(line);
     float* out = params.out + (row * params.q_heads + head) * v_width;
+    if (params.log_sum_exp != nullptr) {
+      // ln of no terms: the maximum of none is −infinity, and so is their logarithm.
+      params.log_sum_exp[row * params.q_heads + head] =
+          scratch.partials[line].max + std::log(scratch.partials[line].sum);
+    }
     if (scratch.partials[line].max == kNothing) {
       std::fill_n(out, v_width, 0.0f);
     } else {

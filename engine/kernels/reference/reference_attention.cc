@@ -86,6 +86,9 @@ void AttendLine(const AttendParams& params, const SequenceRows& sequence, int64_
     sum += p;
     for (int d = 0; d < streams.v_width; ++d) out[d] += p * slots[i].value[d];
   }
+  if (params.log_sum_exp != nullptr) {
+    params.log_sum_exp[batch_row * params.q_heads + head] = static_cast<float>(max + std::log(sum));
+  }
   float* to = params.out + (batch_row * params.q_heads + head) * streams.v_width;
   for (int d = 0; d < streams.v_width; ++d) {
     to[d] = slots.empty() ? 0.0f : static_cast<float>(out[d] / sum);

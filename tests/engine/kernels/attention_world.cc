@@ -215,7 +215,9 @@ void AttentionWorld::Step(std::vector<SequenceRows>& rows, std::vector<float>& o
                    .v = v.data(),
                    .k_stride = k_stride,
                    .v_stride = v_stride});
-  out.assign(count * spec_.q_heads * spec_.v_width, std::numeric_limits<float>::quiet_NaN());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> outputs(count * spec_.q_heads * spec_.v_width, nan);
+  std::vector<float> log_sum_exp(count * spec_.q_heads, nan);
   backend_.Attend({.layout = &layout_,
                    .layer = kLayer,
                    .rope = &rope_,
@@ -225,11 +227,13 @@ void AttentionWorld::Step(std::vector<SequenceRows>& rows, std::vector<float>& o
                    .q_heads = spec_.q_heads,
                    .scale = spec_.scale,
                    .window = spec_.window,
-                   .out = out.data()});
+                   .out = outputs.data(),
+                   .log_sum_exp = log_sum_exp.data()});
+  out = Interleaved(outputs, log_sum_exp);
 }
 
 std::vector<float> AttentionWorld::Run(const RunOptions& options) {
-  const int64_t line = int64_t{spec_.q_heads} * spec_.v_width;
+  const int64_t line = int64_t{spec_.q_heads} * (spec_.v_width + 1);
   std::vector<int64_t> first_out(sequences_.size());  // row of the result
   int64_t total = 0;
   int64_t rows_max = 0;

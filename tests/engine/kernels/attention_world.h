@@ -57,7 +57,8 @@ class AttentionWorld {
   AttentionWorld(const WorldSpec& spec, Backend& backend);
   ~AttentionWorld();
 
-  // Appends and attends all rows. Returns [rows of all sequences, q_heads, v_width].
+  // Appends and attends all rows. Returns [rows of all sequences, q_heads, v_width + 1]: each
+  // output and behind it its log-sum-exp.
   std::vector<float> Run(const RunOptions& options = {});
 
   // The outputs of the reference backend on the same stored keys and values (widened to f32), and

@@ -27,6 +27,18 @@ inline std::vector<float> RowOf(uint64_t stream, int64_t position, int width, fl
   return row;
 }
 
+// [lines, v_width + 1]: each line's output and behind it its log-sum-exp.
+inline std::vector<float> Interleaved(const std::vector<float>& outputs,
+                                      const std::vector<float>& log_sum_exp) {
+  const size_t lines = log_sum_exp.size(), width = outputs.size() / lines;
+  std::vector<float> both;
+  for (size_t line = 0; line < lines; ++line) {
+    both.insert(both.end(), outputs.begin() + line * width, outputs.begin() + (line + 1) * width);
+    both.push_back(log_sum_exp[line]);
+  }
+  return both;
+}
+
 struct AttentionWorld::Sequence {
   SequenceSpec spec;
   uint64_t base = 0;

@@ -70,6 +70,7 @@ std::vector<float> AttentionWorld::Reference(base::ThreadPool& pool) {
     rows += s.spec.rows;
   }
   std::vector<float> out(rows * spec_.q_heads * spec_.v_width);
+  std::vector<float> log_sum_exp(rows * spec_.q_heads);
   backend->Attend({.layout = &wide,
                    .layer = kLayer,
                    .rope = &rope_,
@@ -79,14 +80,16 @@ std::vector<float> AttentionWorld::Reference(base::ThreadPool& pool) {
                    .q_heads = spec_.q_heads,
                    .scale = spec_.scale,
                    .window = spec_.window,
-                   .out = out.data()});
-  return out;
+                   .out = out.data(),
+                   .log_sum_exp = log_sum_exp.data()});
+  return Interleaved(out, log_sum_exp);
 }
 
 // With u = 2^-24 and n slots: a rotated element is at most √2 its size; a score of width k is a
 // chain of k roundings, of the query's rotation (2) and of scale and beta (2), each relative to
 // Σ|q·k|; a weight is off by e^(2·error) − 1 and 4 roundings of exp; sum and output are chains of
-// at most n roundings and a merge (4) per split. All relative to the largest value.
+// at most n roundings and a merge (4) per split. All relative to the largest value. A log-sum-exp
+// is off by the score's error, the sum's, and a rounding of its own size.
 float AttentionWorld::Tolerance() const {
   const double u = 0x1p-24;
   const double products = 2.0 * spec_.q_size * spec_.k_size * spec_.k_width * spec_.scale + 1.0;
