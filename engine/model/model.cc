@@ -159,7 +159,8 @@ const float* FloatsOrNull(const BufferPtr& buffer) { return buffer ? buffer->flo
 // One transformer block over all rows of the step: x += attention(norm(x)); x += ffn(norm(x)).
 void RunLayer(int layer, const LayerWeights& w, const Config& config,
               const kernels::KvLayout& layout, const kernels::RopeTable& rope, const Plan& plan,
-              std::span<const int32_t> all_rows, kernels::Backend& backend, StepMemory& m) {
+              std::span<const int32_t> all_rows, kernels::Backend& backend, StepMemory& m,
+              ForwardObserver* queries) {
   const int64_t rows = static_cast<int64_t>(plan.tokens.size());
   const int64_t q_columns = config.n_head * config.key_length;
   const int64_t k_columns = config.n_kv_heads * config.key_length;
@@ -203,7 +204,11 @@ void RunLayer(int layer, const LayerWeights& w, const Config& config,
        .q_heads = static_cast<int>(config.n_head),
        .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.key_length))),
        .window = 0,
-       .out = m.attention->floats()});
+       .out = m.attention->floats(),
+       .log_sum_exp = queries != nullptr ? m.log_sum_exp->floats() : nullptr});
+  if (queries != nullptr) {
+    queries->OnQueries(layer, m.q->floats(), m.log_sum_exp->floats(), rows);
+  }
   backend.Prepare(m.attention->floats(), rows, config.n_head * config.value_length, *m.input);
   const kernels::LinearTask output[] = {{.weight = w.attn_output.get(),
                                          .out = m.x->floats(),
@@ -240,12 +245,13 @@ base::Status Model::Forward(std::span<const SequenceStep> steps, std::span<float
   std::vector<int32_t> all_rows(static_cast<size_t>(rows));
   std::iota(all_rows.begin(), all_rows.end(), 0);
 
+  const bool wants_queries = observer != nullptr && observer->WantsQueries();
   s.backend.Embed(*s.weights.embedding, {.tokens = plan.tokens, .out = s.memory.x->floats()});
   for (int layer = 0; layer < s.config.n_layer; ++layer) {
     if (keep_going && !keep_going()) return base::Cancelled("step given up before layer {}", layer);
     if (observer != nullptr) observer->OnResidual(layer, s.memory.x->floats(), rows);
     RunLayer(layer, s.weights.layers[layer], s.config, s.layout, s.rope, plan, all_rows, s.backend,
-             s.memory);
+             s.memory, wants_queries ? observer : nullptr);
   }
   if (observer != nullptr)
     observer->OnResidual(static_cast<int>(s.config.n_layer), s.memory.x->floats(), rows);

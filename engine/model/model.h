@@ -42,7 +42,13 @@ class ForwardObserver {
   virtual ~ForwardObserver() = default;
   // Residual stream x [rows, n_embd]: layer 0 .. n_layer − 1 before that layer; n_layer after the
   // last.
-  virtual void OnResidual(int layer, const float* x, int64_t rows) = 0;
+  virtual void OnResidual(int /*layer*/, const float* /*x*/, int64_t /*rows*/) {}
+  // Asked once per step; queries and log-sum-exps are made for who wants them.
+  virtual bool WantsQueries() const { return false; }
+  // Queries [rows, n_head, key_length] before rotation and the log-sum-exp of what each saw [rows,
+  // n_head] (AttendParams::log_sum_exp).
+  virtual void OnQueries(int /*layer*/, const float* /*queries*/, const float* /*log_sum_exp*/,
+                         int64_t /*rows*/) {}
 };
 
 class Model {

@@ -109,6 +109,7 @@ StepMemory StepMemory::Make(const Config& config, kernels::Backend& backend, int
   memory.k = floats(rows_max, config.n_kv_heads * config.key_length);
   memory.v = floats(rows_max, config.n_kv_heads * config.value_length);
   memory.attention = floats(rows_max, config.n_head * config.value_length);
+  memory.log_sum_exp = floats(rows_max, config.n_head);
   memory.gate = floats(rows_max, config.n_ff);
   memory.up = floats(rows_max, config.n_ff);
   memory.logits = floats(logits_rows_max, config.n_vocab);

@@ -48,6 +48,7 @@ struct StepMemory {
   BufferPtr x;                                  // residual stream [rows_max, n_embd]
   BufferPtr q, k, v;                            // [rows_max, heads * width]
   BufferPtr attention;                          // [rows_max, n_head * value_length]
+  BufferPtr log_sum_exp;                        // [rows_max, n_head]
   BufferPtr gate, up;                           // [rows_max, n_ff]
   BufferPtr logits;                             // [logits_rows_max, n_vocab]
   std::unique_ptr<kernels::Activations> input;  // of the linear operations

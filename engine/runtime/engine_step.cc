@@ -6,6 +6,41 @@
 #include "engine/runtime/engine_state.h"
 
 namespace kvasir::runtime {
+namespace {
+
+// Hands each observing request of a step its own rows.
+class StepObserver final : public model::ForwardObserver {
+ public:
+  explicit StepObserver(const model::Config& config)
+      : heads_(config.n_head), width_(config.key_length) {}
+
+  // The next `rows` rows of the step; `observer` may be null.
+  void Add(QueryObserver* observer, int64_t rows, int64_t first_position) {
+    if (observer != nullptr) parts_.push_back({observer, rows_, rows, first_position});
+    rows_ += rows;
+  }
+
+  bool WantsQueries() const override { return !parts_.empty(); }
+
+  void OnQueries(int layer, const float* queries, const float* log_sum_exp, int64_t) override {
+    for (const Part& part : parts_) {
+      part.observer->OnQueries(layer, part.first_position, part.rows,
+                               queries + part.first_row * heads_ * width_,
+                               log_sum_exp + part.first_row * heads_);
+    }
+  }
+
+ private:
+  struct Part {
+    QueryObserver* observer;
+    int64_t first_row, rows, first_position;
+  };
+  const int64_t heads_, width_;
+  int64_t rows_ = 0;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
 
 void Engine::State::Loop() {
   for (;;) {
@@ -139,6 +174,7 @@ bool Engine::State::RunBatch() {
   if (batch.empty()) return false;
 
   std::vector<model::SequenceStep> steps;
+  StepObserver observer(deps.model->config());
   int64_t logits_rows = 0;
   for (const BatchItem& item : batch) {
     Sequence& sequence = *item.request->in.sequence;
@@ -149,12 +185,14 @@ bool Engine::State::RunBatch() {
                      .mounts = sequence.MountsAt(sequence.end()),
                      .logits_rows = item.wants_logits ? 1 : 0});
     logits_rows += item.wants_logits ? 1 : 0;
+    observer.Add(item.request->in.observer.get(), item.rows, sequence.end());
   }
   std::function<bool()> keep_going;
   if (!batch[0].request->chat()) keep_going = [this] { return !work_waits; };
   const size_t n_vocab = static_cast<size_t>(deps.model->config().n_vocab);
   const base::Status status = deps.model->Forward(
-      steps, std::span(logits).first(static_cast<size_t>(logits_rows) * n_vocab), keep_going);
+      steps, std::span(logits).first(static_cast<size_t>(logits_rows) * n_vocab), keep_going,
+      observer.WantsQueries() ? &observer : nullptr);
   if (absl::IsCancelled(status)) {
     const std::lock_guard lock(mutex);
     ++counters.steps_yielded;

@@ -63,6 +63,18 @@ class Sink {
   virtual void OnFinish(const Finish& finish) = 0;
 };
 
+// Sees the queries of a request's rows: from them compaction learns what a state is asked. Called
+// on the engine's thread in the middle of a step; a step that is given up is seen again with the
+// same bits, so keep rows by position.
+class QueryObserver {
+ public:
+  virtual ~QueryObserver() = default;
+  // Of the tokens at first_position …: queries [rows, q_heads, k_width] before rotation and the
+  // log-sum-exp of all that each of them saw [rows, q_heads]. Valid during the call.
+  virtual void OnQueries(int layer, int64_t first_position, int64_t rows, const float* queries,
+                         const float* log_sum_exp) = 0;
+};
+
 struct GenerateRequest {
   std::shared_ptr<Sequence> sequence;
   std::vector<int32_t> prompt;    // appended to the tail; at least one
@@ -74,6 +86,7 @@ struct GenerateRequest {
   int64_t deadline_us = 0;   // on the engine's clock, MonotonicMicros(); 0: none
   Priority priority = Priority::kChat;
   std::shared_ptr<Sink> sink;
+  std::shared_ptr<QueryObserver> observer = nullptr;  // may be null
 };
 
 }  // namespace kvasir::runtime
