@@ -45,6 +45,11 @@ void PrintFailure(const base::Status& status, Output& output) {
   output.notes() << output.Paint(Tint::kRed, "kvasir: ") << Printable(message) << suffix << "\n";
 }
 
+// An invalid argument that no server refused: every refusal of kvasird has a reason.
+bool IsUsageError(const base::Status& status) {
+  return absl::IsInvalidArgument(status) && base::Reason(status).empty();
+}
+
 }  // namespace
 
 int Run(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -80,7 +85,7 @@ int Run(const std::vector<std::string>& arguments, const Environment& environmen
   const base::Status status = command(client);
   if (status.ok()) return kOk;
   PrintFailure(status, output);
-  return kFailed;
+  return IsUsageError(status) ? kUsage : kFailed;
 }
 
 }  // namespace kvasir::client

@@ -27,17 +27,22 @@ base::Status ShowUser(Client& client) {
   return base::OkStatus();
 }
 
-// Asks on a terminal; a script that says erase means it.
-bool Confirmed(Client& client) {
-  if (!client.interactive) return true;
+// Asks on a terminal. Errors: InvalidArgument (nobody can be asked), Cancelled (the answer was no).
+base::Status Confirm(Client& client) {
+  if (!client.interactive) {
+    return base::InvalidArgument(
+        "nothing was erased: there is no terminal to ask on; to erase {} for good, add --yes",
+        client.UserName());
+  }
   client.output.notes() << "This removes every session and memory of " << client.UserName()
                         << " for good.\n";
   const auto answer = client.input.Read("Type the user's name to go on: ");
-  return answer && *answer == client.user;
+  if (answer && *answer == client.user) return base::OkStatus();
+  return base::Cancelled("nothing was erased");
 }
 
 base::Status EraseUser(Client& client, bool yes) {
-  if (!yes && !Confirmed(client)) return base::Cancelled("nothing was erased");
+  if (!yes) KVASIR_RETURN_IF_ERROR(Confirm(client));
   v1::EraseUserRequest request;
   request.set_name(client.UserName());
   KVASIR_ASSIGN_OR_RETURN(auto operation,
@@ -63,7 +68,7 @@ void AddUserCommands(CLI::App& app, Command& chosen) {
   });
   const auto yes = std::make_shared<bool>(false);
   CLI::App* erase = group->add_subcommand("erase", "remove everything of the user for good");
-  erase->add_flag("--yes", *yes, "do not ask");
+  erase->add_flag("--yes", *yes, "do not ask; needed where there is no terminal");
   erase->callback(
       [&chosen, yes] { chosen = [yes](Client& client) { return EraseUser(client, *yes); }; });
 }

@@ -37,7 +37,7 @@ TEST_F(CommandsTest, ChatOnceAsJsonIsTheObjectOfTheApi) {
   EXPECT_EQ(reply["turn"], "users/ann/sessions/s9/turns/1");
   EXPECT_EQ(reply["text"], "echo: where did I go?");
   EXPECT_EQ(reply["finish_reason"], "FINISH_REASON_STOP");
-  EXPECT_EQ(reply["usage"]["memory_tokens"], 1303);  // a number, not a text
+  EXPECT_EQ(reply["usage"]["memory_tokens"], 1324);  // a number, not a text
   EXPECT_EQ(reply["usage"]["draft_tokens"], 0);      // defaults are there
   EXPECT_EQ(reply["route"]["mounts"][0]["restore_ms"], 12.25);
   EXPECT_EQ(reply["route"]["unused"][0]["reason"], "MISS_REASON_SLOT_BUDGET");
@@ -120,9 +120,17 @@ TEST_F(CommandsTest, MemoryWhyExplainsEveryCandidate) {
 }
 
 TEST_F(CommandsTest, UserEraseWaitsForTheErasure) {
-  EXPECT_EQ(PrintJson({"user", "erase"})["name"], "erasures/e1");
+  EXPECT_EQ(PrintJson({"user", "erase", "--yes"})["name"], "erasures/e1");
   EXPECT_THAT(server_.state().calls, ElementsAre("EraseUser users/ann"));
   EXPECT_THAT(Print({"user", "show"}), HasSubstr("memories    2"));
+}
+
+TEST_F(CommandsTest, UserEraseRefusesWhereNobodyCanBeAsked) {
+  const RunResult result = RunKvasir(server_.address(), {"user", "erase"}, "ann\n");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("nothing was erased"));
+  EXPECT_THAT(result.err, HasSubstr("add --yes"));
+  EXPECT_TRUE(server_.state().calls.empty());
 }
 
 TEST_F(CommandsTest, DoctorAndStatsDescribeTheServer) {

@@ -90,7 +90,7 @@ TEST(Failures, DoctorFailsUnlessTheServerServes) {
 TEST(Failures, AConversationIsNoJsonDocument) {
   FakeServer server;
   const RunResult result = RunKvasir(server.address(), {"-o", "json", "chat"}, "hi\n");
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.err, HasSubstr("--once"));
 }
 

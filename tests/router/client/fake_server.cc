@@ -144,7 +144,7 @@ class Sessions final : public v1::SessionService::Service {
     if (request->message() == "drop") return Status::OK;
     event.mutable_usage()->set_prompt_tokens(1400);
     event.mutable_usage()->set_computed_tokens(9);
-    event.mutable_usage()->set_memory_tokens(1303);
+    event.mutable_usage()->set_memory_tokens(1324);
     writer->Write(event);
     event.mutable_finish()->set_turn(event.turn());
     event.mutable_finish()->set_reason(state_.hold_reply ? v1::FINISH_REASON_CANCELLED
