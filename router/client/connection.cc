@@ -1,7 +1,10 @@
 #include "router/client/connection.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+
+#include <cstdlib>
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -22,6 +25,12 @@ base::Status WithDetails(base::Status status, const google::rpc::Status& details
     }
   }
   return status;
+}
+
+// gRPC prints what it also returns, as lines about its own source files. They come back when its
+// environment variable GRPC_VERBOSITY is set.
+void SilenceLog() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
 }  // namespace
@@ -47,6 +56,7 @@ base::Status FromGrpc(const grpc::Status& status, const std::string& address) {
 }
 
 Connection::Connection(std::string address) : address_(std::move(address)) {
+  SilenceLog();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kReplyBytesMax);

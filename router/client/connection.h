@@ -28,7 +28,8 @@ base::Status FromGrpc(const grpc::Status& status, const std::string& address);
 
 class Connection {
  public:
-  // `address`: HOST:PORT. Connects with the first call.
+  // `address`: HOST:PORT. Connects with the first call. From now on gRPC prints nothing
+  // in this process, unless GRPC_VERBOSITY is set.
   explicit Connection(std::string address);
 
   const std::string& address() const { return address_; }

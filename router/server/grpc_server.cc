@@ -2,11 +2,13 @@
 
 #include <grpc/compression.h>
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +58,12 @@ void SetLimits(const Options& options, grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(quota);
 }
 
+// gRPC prints what it also returns, as lines about its own source files. They come back when its
+// environment variable GRPC_VERBOSITY is set.
+void SilenceLog() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
 }  // namespace
 
 base::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
@@ -64,6 +72,7 @@ base::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   if (!IsLoopback(address)) {
     return base::InvalidArgument("{} is not on the loopback", options.listen);
   }
+  SilenceLog();
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   std::unique_ptr<GrpcServer> server(new GrpcServer);
@@ -75,7 +84,10 @@ base::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || server->port_ == 0) {
-    return base::Unavailable("cannot listen on {}: is another server there?", options.listen);
+    return base::Unavailable(
+        "cannot listen on {}: is another server there? Stop it, or choose another address with "
+        "--listen HOST:PORT",
+        options.listen);
   }
   return server;
 }

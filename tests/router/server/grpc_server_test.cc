@@ -56,6 +56,16 @@ TEST_F(GrpcServerTest, IsNotServingUntilToldSo) {
   EXPECT_EQ(state, HealthCheckResponse::SERVING);
 }
 
+TEST_F(GrpcServerTest, AnAddressInUseIsRefusedWithWhatToDoAndWithoutLinesOfGrpc) {
+  options_.listen = fmt::format("127.0.0.1:{}", server_->port());
+  testing::internal::CaptureStderr();
+  const auto second = GrpcServer::Start(options_, {});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(options_.listen));
+  EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr("--listen HOST:PORT"));
+}
+
 TEST_F(GrpcServerTest, AnUnknownServiceIsNotFoundWithDetails) {
   HealthCheckResponse::ServingStatus state;
   const grpc::Status status = Check("kvasir.v1.Nothing", &state);
