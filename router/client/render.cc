@@ -157,10 +157,11 @@ std::string Render(const Output& output, const v1::Route& route) {
 std::string UsageLine(const v1::Route& route, const v1::Usage& usage) {
   std::string text;
   const int memories = route.mounts_size();
+  int64_t tokens = 0;  // as in the route; those of the usage have the base, too
+  for (const auto& mount : route.mounts()) tokens += mount.logical_tokens();
   if (memories > 0) {
     text = fmt::format("{} {}, {} tokens restored in {:.1f} ms · ", memories,
-                       memories == 1 ? "memory" : "memories", usage.memory_tokens(),
-                       usage.restore_ms());
+                       memories == 1 ? "memory" : "memories", tokens, usage.restore_ms());
   }
   return text + fmt::format("{} tokens computed · {} tokens, {:.2f} s to the first",
                             usage.computed_tokens(), usage.output_tokens(), usage.ttft_ms() / 1000);

@@ -122,7 +122,7 @@ void ChatTurns::Finish(const TurnPtr& turn, const runtime::Finish& finish,
   record.state = failed ? service::TurnRecord::State::kFailed : service::TurnRecord::State::kDone;
   record.finish_reason = ReasonOf(finish, plan->max_output, turn->call.max_output_tokens);
   const base::Status stored = deps_.tier->sessions().FinishTurn(turn->call.user, record);
-  Count(usage);
+  Count(usage, plan->route.logical_tokens());
   deps_.sessions->EndReply(*turn);
   const bool nothing = failed && finish.output_tokens == 0;
   if (stored.ok() && !nothing) {
@@ -157,16 +157,16 @@ void ChatTurns::ReleaseTo(const TurnPtr& turn, SessionState state) {
   if (next != nullptr) deps_.pool->Post([this, next] { Prepare(next); });
 }
 
-void ChatTurns::Count(const service::TurnUsage& usage) {
+void ChatTurns::Count(const service::TurnUsage& usage, int64_t mounted_tokens) {
   ++totals_.finished_turns;
   totals_.computed_tokens += usage.computed_tokens;
   totals_.session_cached_tokens += usage.session_cached_tokens;
-  totals_.memory_tokens += usage.memory_tokens;
+  totals_.memory_tokens += mounted_tokens;
   totals_.output_tokens += usage.output_tokens;
   if (deps_.metrics == nullptr) return;
   deps_.metrics->RecordTurn({.computed_tokens = usage.computed_tokens,
                              .session_cached_tokens = usage.session_cached_tokens,
-                             .memory_tokens = usage.memory_tokens,
+                             .memory_tokens = mounted_tokens,
                              .output_tokens = usage.output_tokens,
                              .ttft_s = usage.ttft_ms * 1e-3});
 }

@@ -35,7 +35,7 @@ struct ChatTotals {
   std::atomic<int64_t> finished_turns = 0;
   std::atomic<int64_t> computed_tokens = 0;
   std::atomic<int64_t> session_cached_tokens = 0;
-  std::atomic<int64_t> memory_tokens = 0;
+  std::atomic<int64_t> memory_tokens = 0;  // what mounted memories stood for, without the base
   std::atomic<int64_t> output_tokens = 0;
 };
 
@@ -102,7 +102,8 @@ class ChatTurns {
   void SettleAndRelease(const TurnPtr& turn, bool ended_well, SessionState state);
   void ReleaseTo(const TurnPtr& turn, SessionState state);
   void Fail(const TurnPtr& turn, const base::Status& status);
-  void Count(const service::TurnUsage& usage);
+  // `mounted_tokens`: what the mounts stand for; usage.memory_tokens has the base, too.
+  void Count(const service::TurnUsage& usage, int64_t mounted_tokens);
 
   const Dependencies deps_;
   Mounting mounting_;

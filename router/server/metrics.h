@@ -17,7 +17,7 @@ namespace kvasir::server {
 struct TurnFigures {
   int64_t computed_tokens = 0;
   int64_t session_cached_tokens = 0;
-  int64_t memory_tokens = 0;
+  int64_t memory_tokens = 0;  // what the mounted memories stand for, without the base
   int64_t output_tokens = 0;
   double ttft_s = 0;  // not counted when output_tokens is 0
 };

@@ -2,6 +2,7 @@
 // steer the terminal.
 #include "router/client/output.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -60,6 +61,18 @@ TEST(Render, NumbersAndTimesReadWell) {
   EXPECT_EQ(TimeText(time), "2023-11-14 22:13:20Z");
   EXPECT_EQ(ModeText(v1::MEMORY_MODE_READ_WRITE), "read_write");
   EXPECT_EQ(ReasonText(v1::MISS_REASON_MODEL_MISMATCH), "model mismatch");
+}
+
+TEST(Render, TheUsageLineCountsTheMemoriesAsTheRouteDoesAndNotTheBase) {
+  v1::Route route;
+  v1::Usage usage;
+  usage.set_memory_tokens(21);  // the base
+  usage.set_computed_tokens(9);
+  EXPECT_EQ(UsageLine(route, usage), "9 tokens computed · 0 tokens, 0.00 s to the first");
+  route.add_mounts()->set_logical_tokens(100);
+  route.add_mounts()->set_logical_tokens(12);
+  usage.set_memory_tokens(133);
+  EXPECT_THAT(UsageLine(route, usage), testing::StartsWith("2 memories, 112 tokens restored"));
 }
 
 }  // namespace

@@ -40,6 +40,17 @@ TEST(ServiceAdmin, StatsCountUsersSessionsAndMemories) {
   EXPECT_EQ(Stats(server).memories(), 0);
 }
 
+TEST(ServiceAdmin, StatsCountAsMemoryTokensWhatMountsStoodForAndNotTheBase) {
+  const TempFolder data;
+  TinyServer server(data.path());
+  const Reply said = server.Say(server.NewSession("ana"), "My cat is called Tofu");
+  EXPECT_GT(said.usage.memory_tokens(), 0);  // the base
+  EXPECT_EQ(Stats(server).memory_tokens(), 0);
+  const Reply asked = server.Say(server.NewSession("ana"), "What is my cat called?");
+  ASSERT_EQ(asked.route.mounts_size(), 1);
+  EXPECT_EQ(Stats(server).memory_tokens(), asked.route.memory_tokens());
+}
+
 TEST(ServiceAdmin, CheckConsistencySaysHowMuchItCompared) {
   const TempFolder data;
   TinyServer server(data.path());
