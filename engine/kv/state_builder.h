@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/kv/segment.h"
+#include "engine/kv/state_capture.h"
 
 namespace kvasir::kv {
 
@@ -52,6 +54,15 @@ class StateBuilder {
   // CONTEXT_LENGTH_EXCEEDED (says both lengths), ResourceExhausted, Unavailable.
   virtual base::StatusOr<std::shared_ptr<const KvSegment>> Build(
       const BuilderSession& session, const std::atomic<bool>& cancelled) = 0;
+
+  // Puts every cue on its own behind [base][state] and captures what it asks of the state; nothing
+  // is generated. In the background, yielding like Build; blocks until done. Errors:
+  // InvalidArgument (no cues or more than kCaptureCuesMax; `state` not exact or not built right
+  // behind the base; reason MODEL_MISMATCH, CONTEXT_LENGTH_EXCEEDED), ResourceExhausted
+  // (kCaptureBytesMax, pages), Cancelled, Unavailable.
+  virtual base::StatusOr<StateCapture> Capture(const std::shared_ptr<const KvSegment>& state,
+                                               std::span<const CueText> cues,
+                                               const std::atomic<bool>& cancelled) = 0;
 };
 
 }  // namespace kvasir::kv

@@ -110,6 +110,7 @@ void Engine::Start() {
 bool Engine::Step() { return state_->Step(); }
 
 int64_t Engine::context_tokens_max() const { return state_->deps.model->options().positions_max; }
+const model::Model& Engine::model() const { return *state_->deps.model; }
 const kv::ModelId& Engine::model_id() const { return state_->deps.model_id; }
 const kv::BuildId& Engine::build_id() const { return state_->deps.build_id; }
 

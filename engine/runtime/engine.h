@@ -89,6 +89,8 @@ class Engine {
 
   // Positions of the longest context, mounts included.
   int64_t context_tokens_max() const;
+  // What it runs. Others read what does not change: configuration, geometry, the RoPE table.
+  const model::Model& model() const;
   const kv::ModelId& model_id() const;
   const kv::BuildId& build_id() const;
 

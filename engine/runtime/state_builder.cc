@@ -2,14 +2,18 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <optional>
 #include <utility>
+
+#include "engine/runtime/capture_rows.h"
 
 namespace kvasir::runtime {
 namespace {
 
 // A sequence between two operations is idle and can be evicted; then the build starts again.
 constexpr int kAttemptsMax = 3;
+constexpr size_t kCuesAtOnce = 8;
 constexpr auto kCancelPoll = std::chrono::milliseconds(20);
 
 // A value that another thread sets once.
@@ -174,6 +178,111 @@ base::Status RuntimeStateBuilder::Prefill(const std::shared_ptr<Sequence>& seque
   if (finish.reason == FinishReason::kLength) return base::OkStatus();
   if (!finish.status.ok()) return finish.status;
   return base::Cancelled("the build was cancelled");
+}
+
+base::StatusOr<RuntimeStateBuilder::Mountable> RuntimeStateBuilder::MakeMountable(
+    const std::shared_ptr<const kv::KvSegment>& segment) {
+  auto made = std::make_shared<Promise<base::StatusOr<Mountable>>>();
+  engine_.MakeMountable(segment->ContentDigest(), segment,
+                        [made](base::StatusOr<Mountable> result) { made->Set(std::move(result)); });
+  return made->Wait([] {});
+}
+
+base::StatusOr<kv::StateCapture> RuntimeStateBuilder::Capture(
+    const std::shared_ptr<const kv::KvSegment>& state, std::span<const kv::CueText> cues,
+    const std::atomic<bool>& cancelled) {
+  if (cues.empty() || cues.size() > kv::kCaptureCuesMax) {
+    return base::InvalidArgument("{} cues, 1 to {} are possible", cues.size(), kv::kCaptureCuesMax);
+  }
+  if (state->info().model_id != model_id()) {
+    return base::WithReason(base::InvalidArgument("the state was made for another model"),
+                            "MODEL_MISMATCH");
+  }
+  if (!state->exact() || state->info().first_position != base_tokens()) {
+    return base::InvalidArgument(
+        "the state must be exact and begin at {}, behind the base; it begins at {}", base_tokens(),
+        state->info().first_position);
+  }
+  const int64_t begin = base_tokens() + state->logical_tokens();
+  std::vector<std::vector<int32_t>> tokens;
+  std::vector<int64_t> first_rows;
+  int64_t rows = 0;
+  for (const kv::CueText& cue : cues) {
+    std::vector<int32_t>& ids = tokens.emplace_back(prompt_.UserTurn(cue.question));
+    const std::vector<int32_t> answer = prompt_.TextTokens(cue.answer);
+    ids.insert(ids.end(), answer.begin(), answer.end());
+    first_rows.push_back(rows);
+    rows += static_cast<int64_t>(ids.size());
+    if (begin + static_cast<int64_t>(ids.size()) > context_tokens_max()) {
+      return base::WithReason(
+          base::InvalidArgument(
+              "cue {} has {} tokens behind a state that ends at {}, the context holds {}",
+              tokens.size() - 1, ids.size(), begin, context_tokens_max()),
+          "CONTEXT_LENGTH_EXCEEDED");
+    }
+  }
+  const size_t bytes = CaptureBytes(engine_.model(), state->logical_tokens(), rows);
+  if (bytes > kv::kCaptureBytesMax) {
+    return base::ResourceExhausted("the capture of {} rows takes {} bytes, {} is the most", rows,
+                                   bytes, kv::kCaptureBytesMax);
+  }
+  KVASIR_ASSIGN_OR_RETURN(const auto base, Base(cancelled));
+  std::vector<SequenceMount> mounts(2);
+  KVASIR_ASSIGN_OR_RETURN(mounts[0].segment, MakeMountable(base));
+  KVASIR_ASSIGN_OR_RETURN(mounts[1].segment, MakeMountable(state));
+  mounts[1].begin = base_tokens();
+  kv::StateCapture capture = MakeCapture(engine_.model(), *state, rows);
+  capture.cue_first_row = std::move(first_rows);
+  const base::Status status = RunCues(mounts, tokens, cancelled, &capture);
+  if (!status.ok()) return Outward(status);
+  return capture;
+}
+
+base::Status RuntimeStateBuilder::RunCues(const std::vector<SequenceMount>& mounts,
+                                          const std::vector<std::vector<int32_t>>& cues,
+                                          const std::atomic<bool>& cancelled,
+                                          kv::StateCapture* capture) {
+  struct Running {
+    std::shared_ptr<PrefillSink> sink;
+    RequestId id;
+  };
+  std::deque<Running> running;
+  base::Status status;
+  // Waits for the oldest. `capture` is written to until each has ended.
+  const auto finish_one = [&] {
+    const Running oldest = running.front();
+    running.pop_front();
+    const Finish finish = oldest.sink->done().Wait([&] {
+      if (cancelled || !status.ok()) engine_.Cancel(oldest.id);
+    });
+    if (!status.ok()) return;
+    if (finish.reason != FinishReason::kLength) {
+      status = finish.status.ok() ? base::Cancelled("the capture was cancelled") : finish.status;
+    }
+  };
+  for (size_t i = 0; i < cues.size() && status.ok(); ++i) {
+    if (cancelled) status = base::Cancelled("the capture was cancelled");
+    while (running.size() >= kCuesAtOnce) finish_one();
+    if (!status.ok()) break;
+    const int64_t begin = mounts.back().end();
+    const auto sequence = engine_.NewSequence(begin, mounts);
+    GenerateRequest request;
+    request.prompt = cues[i];
+    request.priority = Priority::kBackground;
+    request.observer =
+        std::make_shared<CaptureRows>(engine_.model(), capture, capture->cue_first_row[i], begin);
+    const auto sink = std::make_shared<PrefillSink>();
+    request.sink = sink;
+    if (sequence.ok()) request.sequence = *sequence;
+    const auto id = sequence.ok() ? engine_.Submit(std::move(request)) : sequence.status();
+    if (id.ok()) {
+      running.push_back({sink, *id});
+    } else {
+      status = id.status();
+    }
+  }
+  while (!running.empty()) finish_one();
+  return status;
 }
 
 }  // namespace kvasir::runtime

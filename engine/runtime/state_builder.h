@@ -29,6 +29,10 @@ class RuntimeStateBuilder final : public kv::StateBuilder {
   base::StatusOr<std::shared_ptr<const kv::KvSegment>> Build(
       const kv::BuilderSession& session, const std::atomic<bool>& cancelled) override;
 
+  base::StatusOr<kv::StateCapture> Capture(const std::shared_ptr<const kv::KvSegment>& state,
+                                           std::span<const kv::CueText> cues,
+                                           const std::atomic<bool>& cancelled) override;
+
   // The state of the canonical base alone, at positions [0, base_tokens()): computed once, then
   // kept. A session without memories is restored from it, one with memories mounts it at 0.
   // Errors: those of Build.
@@ -54,6 +58,13 @@ class RuntimeStateBuilder final : public kv::StateBuilder {
       const Share& share, const std::atomic<bool>& cancelled);
   base::Status Prefill(const std::shared_ptr<Sequence>& sequence, std::vector<int32_t> prompt,
                        const Share& share, const std::atomic<bool>& cancelled);
+
+  using Mountable = std::shared_ptr<const MountableSegment>;
+  base::StatusOr<Mountable> MakeMountable(const std::shared_ptr<const kv::KvSegment>& segment);
+  // Runs `cues` (their tokens) behind `mounts`, a few at a time, and fills `capture`.
+  base::Status RunCues(const std::vector<SequenceMount>& mounts,
+                       const std::vector<std::vector<int32_t>>& cues,
+                       const std::atomic<bool>& cancelled, kv::StateCapture* capture);
 
   Engine& engine_;
   const Prompt& prompt_;

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <future>
 #include <map>
 
 #include "engine/gguf/float16.h"
+#include "engine/runtime/state_builder.h"
 #include "tests/engine/runtime/harness.h"
 
 namespace kvasir::runtime {
@@ -112,6 +114,94 @@ TEST(QueryCapture, BatchChunksAndStepsGivenUpDoNotChangeABit) {
   EXPECT_EQ(seen->captured, expected->captured);
   const auto& config = TinyRuntime::Get().model->config();
   EXPECT_EQ(seen_other->captured.size(), static_cast<size_t>(90 * config.n_layer));
+}
+
+// The cues of a capture run behind mounts; here the same tokens run in one sequence.
+TEST(StateCapture, HasTheRowsOfComputingBaseStateAndCueTogether) {
+  Harness h({});
+  h.engine().Start();
+  const Prompt& prompt = *TinyRuntime::Get().prompt;
+  RuntimeStateBuilder builder(h.engine(), prompt);
+  const std::atomic<bool> not_cancelled = false;
+  const kv::BuilderSession session{.date = "2026-12-01",
+                                   .turns = {{1, "My boat is called Vega.", "Noted.", {}}}};
+  const auto state = builder.Build(session, not_cancelled);
+  ASSERT_TRUE(state.ok()) << state.status();
+  const std::vector<kv::CueText> cues = {{"What did I tell you about Vega?", "You told me: boat"},
+                                         {"And about the boat?", "Vega"}};
+  const auto capture = builder.Capture(*state, cues, not_cancelled);
+  ASSERT_TRUE(capture.ok()) << capture.status();
+
+  const model::Model& model = *TinyRuntime::Get().model;
+  const int64_t heads = model.config().n_head, width = model.config().key_length;
+  std::vector<kv::TurnRange> turns;
+  const std::vector<int32_t> told = builder.Render(session, turns);
+  ASSERT_EQ(capture->cue_first_row.size(), 2u);
+  int64_t rows = 0;
+  for (size_t cue = 0; cue < cues.size(); ++cue) {
+    EXPECT_EQ(capture->cue_first_row[cue], rows);
+    std::vector<int32_t> ids(prompt.base().begin(), prompt.base().end());
+    ids.insert(ids.end(), told.begin(), told.end());
+    const auto begin = static_cast<int64_t>(ids.size());
+    for (const auto& piece :
+         {prompt.UserTurn(cues[cue].question), prompt.TextTokens(cues[cue].answer)}) {
+      ids.insert(ids.end(), piece.begin(), piece.end());
+    }
+    GenerateRequest request = h.Request(h.NewSequence(), ids, 0, 0);
+    const auto seen = Observe(request);
+    std::promise<void> done;
+    std::static_pointer_cast<Recorder>(request.sink)->on_finish = [&] { done.set_value(); };
+    h.Submit(std::move(request));
+    done.get_future().wait();
+    for (int layer = 0; layer < model.config().n_layer; ++layer) {
+      const kv::LayerCapture& of_layer = capture->layers[layer];
+      for (int64_t position = begin; position < std::ssize(ids); ++position) {
+        const Captured::Row& row = seen->captured.at({layer, position});
+        const int64_t at = rows + position - begin;
+        for (int64_t head = 0; head < heads; ++head) {
+          std::vector<float> query(width);
+          model.rope().Rotate(row.queries.data() + head * width, static_cast<int>(width), position,
+                              query.data());
+          EXPECT_TRUE(std::equal(query.begin(), query.end(),
+                                 of_layer.queries.begin() + (at * heads + head) * width));
+          EXPECT_EQ(of_layer.log_sum_exp[at * heads + head], row.log_sum_exp[head]);
+        }
+      }
+    }
+    rows += std::ssize(ids) - begin;
+  }
+  EXPECT_EQ(capture->rows, rows);
+  EXPECT_EQ(capture->slots, (*state)->logical_tokens());
+  for (int layer = 0; layer < model.config().n_layer; ++layer) {
+    EXPECT_EQ(capture->layers[layer].keys[0], [&] {
+      std::vector<float> keys;
+      for (int slot = 0; slot < (*state)->logical_tokens(); ++slot) {
+        const auto key = RotatedKey(**state, layer, 0, slot, builder.base_tokens() + slot);
+        keys.insert(keys.end(), key.begin(), key.end());
+      }
+      return keys;
+    }());
+  }
+  h.engine().Shutdown(0);
+}
+
+TEST(StateCapture, SaysWhatItCannotTake) {
+  Harness h({});
+  h.engine().Start();
+  RuntimeStateBuilder builder(h.engine(), *TinyRuntime::Get().prompt);
+  const std::atomic<bool> not_cancelled = false, cancelled = true;
+  const auto state = builder.Build({.date = "", .turns = {{1, "Hello", "Hi", {}}}}, not_cancelled);
+  ASSERT_TRUE(state.ok());
+  const std::vector<kv::CueText> cue = {{"What?", "That"}};
+  EXPECT_TRUE(absl::IsInvalidArgument(builder.Capture(*state, {}, not_cancelled).status()));
+  const auto base = builder.Base(not_cancelled);
+  EXPECT_TRUE(absl::IsInvalidArgument(builder.Capture(*base, cue, not_cancelled).status()));
+  EXPECT_TRUE(absl::IsCancelled(builder.Capture(*state, cue, cancelled).status()));
+  const std::vector<kv::CueText> endless = {{std::string(100000, 'x'), ""}};
+  EXPECT_EQ(base::Reason(builder.Capture(*state, endless, not_cancelled).status()),
+            "CONTEXT_LENGTH_EXCEEDED");
+  EXPECT_TRUE(builder.Capture(*state, cue, not_cancelled).ok());
+  h.engine().Shutdown(0);
 }
 
 }  // namespace

@@ -46,6 +46,11 @@ class TestBuilder final : public kv::StateBuilder {
   base::StatusOr<SegmentPtr> Build(const kv::BuilderSession& session,
                                    const std::atomic<bool>& cancelled) override;
 
+  base::StatusOr<kv::StateCapture> Capture(const SegmentPtr&, std::span<const kv::CueText>,
+                                           const std::atomic<bool>&) override {
+    return base::Unimplemented("nothing is captured from these states");
+  }
+
   kv::ModelId model = TestModel();
   kv::BuildId build = {"codec=1;path=test;kv=f16;compaction=none"};
   std::function<base::Status(const std::atomic<bool>& cancelled)> during_build;  // when set

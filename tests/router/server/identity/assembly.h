@@ -34,6 +34,11 @@ class NotingBuilder final : public kv::StateBuilder {
   int64_t context_tokens_max() const override { return builder_.context_tokens_max(); }
   base::StatusOr<std::shared_ptr<const kv::KvSegment>> Build(
       const kv::BuilderSession& session, const std::atomic<bool>& cancelled) override;
+  base::StatusOr<kv::StateCapture> Capture(const std::shared_ptr<const kv::KvSegment>& state,
+                                           std::span<const kv::CueText> cues,
+                                           const std::atomic<bool>& cancelled) override {
+    return builder_.Capture(state, cues, cancelled);
+  }
   const base::Digest& last() const { return last_; }
 
  private:
