@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/base/file.h"
+#include "router/names/nearest_name.h"
 #include "router/server/config.h"
-#include "router/server/nearest_name.h"
 #include "router/server/option_table.h"
 
 namespace kvasir::server {
@@ -31,7 +31,7 @@ base::Status UnknownArgument(const std::string& argument) {
   std::vector<std::string> flags = {"--config", "--help", "--version"};
   for (const OptionKey& key : OptionKeys()) flags.push_back(FlagOf(key));
   const std::vector<std::string_view> views(flags.begin(), flags.end());
-  const std::string near = name.starts_with("-") ? NearestName(name, views) : "";
+  const std::string near = name.starts_with("-") ? names::NearestName(name, views) : "";
   if (near.empty()) return base::InvalidArgument("unknown argument '{}'; see --help", argument);
   return base::InvalidArgument("unknown flag '{}'; did you mean '{}'?", name, near);
 }

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "router/names/nearest_name.h"
 #include "router/server/address.h"
-#include "router/server/nearest_name.h"
 
 namespace kvasir::server {
 namespace {
@@ -115,7 +115,7 @@ base::Status SetFromFlag(const OptionKey& key, std::string_view value, Options* 
 base::Status UnknownKey(std::string_view name, std::string_view where) {
   std::vector<std::string_view> names;
   for (const OptionKey& key : kKeys) names.push_back(key.name);
-  const std::string near = NearestName(name, names);
+  const std::string near = names::NearestName(name, names);
   if (near.empty()) return base::InvalidArgument("unknown key '{}' in {}", name, where);
   return base::InvalidArgument("unknown key '{}' in {}; did you mean '{}'?", name, where, near);
 }

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "router/server/nearest_name.h"
+#include "router/names/nearest_name.h"
 #include "router/server/option_table.h"
 
 namespace kvasir::server {
@@ -139,12 +139,12 @@ TEST(Config, HelpNamesEveryFlagWithItsBounds) {
 
 TEST(NearestName, FindsTheFewestEditsAndNothingWhenAllAreFar) {
   const std::string_view names[] = {"listen", "threads", "device"};
-  EXPECT_EQ(NearestName("lisen", names), "listen");
-  EXPECT_EQ(NearestName("divice", names), "device");
-  EXPECT_EQ(NearestName("thraeds", names), "threads");
-  EXPECT_EQ(NearestName("zzzzzz", names), "");
-  EXPECT_EQ(NearestName("", names), "");
-  EXPECT_EQ(NearestName(std::string(10'000, 'l'), names), "");
+  EXPECT_EQ(names::NearestName("lisen", names), "listen");
+  EXPECT_EQ(names::NearestName("divice", names), "device");
+  EXPECT_EQ(names::NearestName("thraeds", names), "threads");
+  EXPECT_EQ(names::NearestName("zzzzzz", names), "");
+  EXPECT_EQ(names::NearestName("", names), "");
+  EXPECT_EQ(names::NearestName(std::string(10'000, 'l'), names), "");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "router/server/nearest_name.h"
+#include "router/names/nearest_name.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-namespace kvasir::server {
+namespace kvasir::names {
 namespace {
 
 constexpr size_t kNameBytesMax = 64;  // no longer name is looked at
@@ -40,4 +40,4 @@ std::string NearestName(std::string_view name, std::span<const std::string_view>
   return std::string(best);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::names
