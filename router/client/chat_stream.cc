@@ -116,7 +116,7 @@ base::StatusOr<Reply> RunTurn(Connection& connection, const v1::ChatRequest& req
     }
     status = stream->Finish();
   }
-  if (!status.ok()) return FromGrpc(status, connection.address());
+  if (!status.ok()) return FromGrpc(status, connection.address(), request.session());
   if (reply.finish_reason == v1::FINISH_REASON_UNSPECIFIED) {
     return base::DataLoss("the stream of {} ended without a finish event", reply.turn);
   }

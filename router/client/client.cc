@@ -21,9 +21,14 @@ std::string Client::MemoryName(const std::string& name_or_id) const {
   return IsFullName(name_or_id) ? name_or_id : UserName() + "/memories/" + name_or_id;
 }
 
-std::string Client::TurnName(const std::string& name) const {
-  const size_t slash = name.rfind('/');
-  if (IsFullName(name) || slash == std::string::npos) return name;
+base::StatusOr<std::string> Client::TurnName(const std::string& name) const {
+  if (IsFullName(name)) return name;
+  const size_t slash = std::min(name.rfind('/'), name.size());
+  const std::string number = name.substr(std::min(slash + 1, name.size()));
+  if (slash == 0 || number.empty() || number.find_first_not_of("0123456789") != number.npos) {
+    return base::InvalidArgument("'{}' names no turn: say SESSION/N, such as {}/1", name,
+                                 slash == 0 ? "s1" : name.substr(0, slash));
+  }
   return SessionName(name.substr(0, slash)) + "/turns/" + name.substr(slash + 1);
 }
 

@@ -22,8 +22,8 @@ struct Client {
   // A full name as it is; an id as that of the user's session or memory.
   std::string SessionName(const std::string& name_or_id) const;
   std::string MemoryName(const std::string& name_or_id) const;
-  // "SESSION/N" or a full name.
-  std::string TurnName(const std::string& name) const;
+  // "SESSION/N" or a full name. Errors: InvalidArgument (neither).
+  base::StatusOr<std::string> TurnName(const std::string& name) const;
 };
 
 // All pages of a list. `request` is that of the first page, `append` takes each answer.

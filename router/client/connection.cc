@@ -8,6 +8,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "router/client/next_step.h"
 
 namespace kvasir::client {
 namespace {
@@ -35,13 +36,14 @@ void SilenceLog() {
 
 }  // namespace
 
-base::Status FromGrpc(const grpc::Status& status, const std::string& address) {
+base::Status FromGrpc(const grpc::Status& status, const std::string& address,
+                      const std::string& asked) {
   if (status.ok()) return base::OkStatus();
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   const base::Status plain(code, status.error_message());
   google::rpc::Status details;
   if (!status.error_details().empty() && details.ParseFromString(status.error_details())) {
-    return WithDetails(plain, details);
+    return WithNextStep(WithDetails(plain, details), asked);
   }
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     return base::Unavailable(

@@ -24,7 +24,23 @@ inline constexpr std::chrono::seconds kCallTimeout{30};
 
 // A failed call as base::Status: the server's message, reason and field; when no server answered at
 // all, what to do about it. `address` is named in that text.
-base::Status FromGrpc(const grpc::Status& status, const std::string& address);
+// `asked`: the resource that the call was about, see WithNextStep.
+base::Status FromGrpc(const grpc::Status& status, const std::string& address,
+                      const std::string& asked = "");
+
+// The resource that a request is about; "" for none.
+template <typename Request>
+std::string ResourceOf(const Request& request) {
+  if constexpr (requires { request.name(); }) {
+    return request.name();
+  } else if constexpr (requires { request.turn(); }) {
+    return request.turn();
+  } else if constexpr (requires { request.parent(); }) {
+    return request.parent();
+  } else {
+    return "";
+  }
+}
 
 class Connection {
  public:
@@ -49,7 +65,7 @@ class Connection {
     context.set_deadline(std::chrono::system_clock::now() + timeout);
     Response response;
     const grpc::Status status = (stub.*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status, address_);
+    if (!status.ok()) return FromGrpc(status, address_, ResourceOf(request));
     return response;
   }
 

@@ -36,11 +36,6 @@ size_t Width(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, StartsCharacter));
 }
 
-bool LooksLikeNumber(std::string_view cell) {
-  return cell.empty() || cell == "-" ||
-         (cell[0] >= '0' && cell[0] <= '9' && cell.find('-') == std::string_view::npos);
-}
-
 std::string Padded(const std::string& cell, size_t width, bool right) {
   const std::string space(width - std::min(width, Width(cell)), ' ');
   return right ? space + cell : cell + space;
@@ -86,27 +81,24 @@ std::string OneLine(std::string_view text, size_t width) {
   return std::string(line.begin(), end) + "…";
 }
 
-std::string RenderTable(const Output& output, const std::vector<std::string>& header,
+std::string RenderTable(const Output& output, const std::vector<Column>& header,
                         const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
-  std::vector<bool> right;
+  std::vector<std::string> names;
   for (size_t c = 0; c < header.size(); ++c) {
-    widths.push_back(Width(header[c]));
-    right.push_back(!rows.empty());
-    for (const auto& row : rows) {
-      widths[c] = std::max(widths[c], Width(row[c]));
-      right[c] = right[c] && LooksLikeNumber(row[c]);
-    }
+    names.push_back(header[c].name);
+    widths.push_back(Width(names[c]));
+    for (const auto& row : rows) widths[c] = std::max(widths[c], Width(row[c]));
   }
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string text;
     for (size_t c = 0; c < cells.size(); ++c) {
-      text += (c == 0 ? "" : "  ") + Padded(cells[c], widths[c], right[c]);
+      text += (c == 0 ? "" : "  ") + Padded(cells[c], widths[c], header[c].number);
     }
     text.resize(text.find_last_not_of(' ') + 1);
     return text;
   };
-  std::string table = output.Paint(Tint::kBold, line(header)) + "\n";
+  std::string table = output.Paint(Tint::kBold, line(names)) + "\n";
   for (const auto& row : rows) table += line(row) + "\n";
   return table;
 }

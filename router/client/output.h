@@ -50,9 +50,13 @@ std::string Printable(std::string_view text);
 // As Printable, on one line of at most `width` characters.
 std::string OneLine(std::string_view text, size_t width);
 
-// Rows below a header in columns as wide as their widest cell; columns whose cells all look like
-// numbers are aligned to the right.
-std::string RenderTable(const Output& output, const std::vector<std::string>& header,
+struct Column {
+  std::string name;
+  bool number = false;  // aligned to the right, header included
+};
+
+// Rows below a header in columns as wide as their widest cell.
+std::string RenderTable(const Output& output, const std::vector<Column>& header,
                         const std::vector<std::vector<std::string>>& rows);
 // Names and values in two columns.
 std::string RenderFields(const Output& output,

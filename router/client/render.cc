@@ -91,8 +91,12 @@ std::string Render(const Output& output, const v1::Memory& memory) {
 
 std::string Render(const Output& output, const v1::Turn& turn) {
   std::string text = output.Paint(Tint::kBold, fmt::format("{} {}", LastPart(turn.name()), "> "));
-  text += Printable(turn.message()) + "\n" + Printable(turn.text()) + "\n";
   const bool running = turn.state() == v1::Turn::STATE_RUNNING;
+  // A turn whose text went with its memory has no reason why it ended either; its number stays.
+  if (!running && turn.finish_reason() == v1::FINISH_REASON_UNSPECIFIED && turn.message().empty()) {
+    return text + output.Paint(Tint::kDim, "(deleted)") + "\n";
+  }
+  text += Printable(turn.message()) + "\n" + Printable(turn.text()) + "\n";
   const std::string end = running ? "running" : FinishText(turn.finish_reason());
   return text + output.Paint(Tint::kDim, "[" + end + "]") + "\n";
 }
@@ -151,7 +155,15 @@ std::string Render(const Output& output, const v1::Route& route) {
                     OneLine(ReasonText(other.reason()) + detail, kTitleWidth),
                     OneLine(other.title(), kTitleWidth)});
   }
-  return RenderTable(output, {"memory", "score", "tokens", "slots", "ms", "why", "title"}, rows);
+  return RenderTable(output,
+                     {{"memory"},
+                      {"score", true},
+                      {"tokens", true},
+                      {"slots", true},
+                      {"ms", true},
+                      {"why"},
+                      {"title"}},
+                     rows);
 }
 
 std::string UsageLine(const v1::Route& route, const v1::Usage& usage) {

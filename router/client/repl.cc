@@ -111,7 +111,8 @@ base::Status Repl::ListMemories() {
     client_.output.out() << "Nothing is remembered yet; a session is when it ends (/new).\n";
     return base::OkStatus();
   }
-  client_.output.out() << RenderTable(client_.output, {"no", "tokens", "created", "title"}, rows);
+  client_.output.out() << RenderTable(
+      client_.output, {{"no", true}, {"tokens", true}, {"created"}, {"title"}}, rows);
   return base::OkStatus();
 }
 
@@ -137,10 +138,17 @@ base::Status Repl::Forget(const std::string& which) {
     return base::InvalidArgument("/memory listed {} memories, {} is none of them", memories_.size(),
                                  number);
   }
+  v1::GetMemoryRequest get;  // what is deleted has no title any more
+  get.set_name(request.name());
   KVASIR_ASSIGN_OR_RETURN(const auto memory,
                           client_.connection.Call(client_.connection.memories(),
-                                                  &v1::MemoryService::Stub::DeleteMemory, request));
-  client_.output.out() << "Forgotten: " << OneLine(memory.title(), 60) << "\n";
+                                                  &v1::MemoryService::Stub::GetMemory, get));
+  KVASIR_RETURN_IF_ERROR(
+      client_.connection
+          .Call(client_.connection.memories(), &v1::MemoryService::Stub::DeleteMemory, request)
+          .status());
+  const std::string& title = memory.title().empty() ? memory.name() : memory.title();
+  client_.output.out() << "Forgotten: " << OneLine(title, 60) << "\n";
   return base::OkStatus();
 }
 

@@ -1,11 +1,11 @@
 #include "router/client/run.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "router/client/client.h"
 #include "router/client/commands/commands.h"
+#include "router/client/usage.h"
 
 namespace kvasir::client {
 namespace {
@@ -19,12 +19,16 @@ struct GlobalOptions {
 };
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
-  const std::map<std::string, Format> formats = {{"table", Format::kTable},
-                                                 {"json", Format::kJson}};
-  app.add_option("--server", options->server, "HOST:PORT of kvasird")->capture_default_str();
+  app.add_option("--server", options->server, "HOST:PORT of kvasird")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        return IsHostAndPort(text)
+                   ? ""
+                   : fmt::format("'{}' is not HOST:PORT, such as 127.0.0.1:7437", text);
+      });
   app.add_option("--user", options->user, "whose sessions and memories")->capture_default_str();
-  app.add_option("-o,--output", options->format, "table or json")
-      ->transform(CLI::CheckedTransformer(formats))
+  AddChoice<Format>(app, "-o,--output", "table or json",
+                    {{"table", Format::kTable}, {"json", Format::kJson}}, &options->format)
       ->option_text("FORMAT");
 }
 
@@ -57,6 +61,7 @@ int Run(const std::vector<std::string>& arguments, const Environment& environmen
   GlobalOptions options;
   Command command;
   AddGlobalOptions(app, &options);
+  app.set_version_flag("--version", "kvasir " KVASIR_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
   AddChatCommand(app, command);
@@ -64,10 +69,13 @@ int Run(const std::vector<std::string>& arguments, const Environment& environmen
   AddMemoryCommands(app, command);
   AddUserCommands(app, command);
   AddAdminCommands(app, command);
+  AddHelpCommand(app, command);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, environment.out, environment.err) == 0 ? kOk : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error, environment.out, environment.err);
+    environment.err << "kvasir: " << Printable(UsageMessage(app, error)) << "\n";
+    return kUsage;
   }
   Output output(
       environment.out, environment.err,

@@ -1,13 +1,13 @@
 // kvasir chat
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "router/client/commands/commands.h"
 #include "router/client/progress.h"
 #include "router/client/render.h"
 #include "router/client/repl.h"
+#include "router/client/usage.h"
 
 namespace kvasir::client {
 namespace {
@@ -62,12 +62,12 @@ void AddChatCommand(CLI::App& app, Command& chosen) {
   CLI::App* chat = app.add_subcommand("chat", "talk to the model");
   chat->add_option("--session", arguments->session,
                    "id or full name of a session to continue, made when there is none");
-  const std::map<std::string, v1::MemoryMode> modes = {{"off", v1::MEMORY_MODE_OFF},
-                                                       {"read", v1::MEMORY_MODE_READ},
-                                                       {"read_write", v1::MEMORY_MODE_READ_WRITE},
-                                                       {"incognito", v1::MEMORY_MODE_INCOGNITO}};
-  chat->add_option("--memory", turn.memory_mode, "off, read, read_write or incognito")
-      ->transform(CLI::CheckedTransformer(modes))
+  AddChoice<v1::MemoryMode>(*chat, "--memory", "off, read, read_write or incognito",
+                            {{"off", v1::MEMORY_MODE_OFF},
+                             {"read", v1::MEMORY_MODE_READ},
+                             {"read_write", v1::MEMORY_MODE_READ_WRITE},
+                             {"incognito", v1::MEMORY_MODE_INCOGNITO}},
+                            &turn.memory_mode)
       ->option_text("MODE");
   chat->add_option("--once", arguments->once, "send this, print the reply, stop");
   chat->add_flag("--close", arguments->close, "with --once: then close the session");

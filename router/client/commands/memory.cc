@@ -32,7 +32,9 @@ base::Status ListMemories(Client& client) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& memory : all.memories()) rows.push_back(MemoryRow(memory));
   client.output.out() << RenderTable(
-      client.output, {"memory", "tokens", "stored", "used", "created", "title"}, rows);
+      client.output,
+      {{"memory"}, {"tokens", true}, {"stored", true}, {"used", true}, {"created"}, {"title"}},
+      rows);
   return base::OkStatus();
 }
 
@@ -60,13 +62,24 @@ base::Status SearchMemories(Client& client, const std::string& query, int top_k)
     client.output.out() << ToJson(found) << "\n";
     return base::OkStatus();
   }
+  if (found.results().empty()) {
+    client.output.out() << "No memory fits.\n";
+    return base::OkStatus();
+  }
   std::vector<std::vector<std::string>> rows;
   for (const auto& result : found.results()) {
     rows.push_back(MemoryRow(result.memory()));
     rows.back().insert(rows.back().begin() + 1, fmt::format("{:.2f}", result.score()));
   }
-  client.output.out() << RenderTable(
-      client.output, {"memory", "score", "tokens", "stored", "used", "created", "title"}, rows);
+  client.output.out() << RenderTable(client.output,
+                                     {{"memory"},
+                                      {"score", true},
+                                      {"tokens", true},
+                                      {"stored", true},
+                                      {"used", true},
+                                      {"created"},
+                                      {"title"}},
+                                     rows);
   return base::OkStatus();
 }
 
@@ -83,7 +96,7 @@ base::Status DeleteMemory(Client& client, const std::string& name) {
 
 base::Status ExplainTurn(Client& client, const std::string& turn) {
   v1::ExplainRouteRequest request;
-  request.set_turn(client.TurnName(turn));
+  KVASIR_ASSIGN_OR_RETURN(*request.mutable_turn(), client.TurnName(turn));
   KVASIR_ASSIGN_OR_RETURN(const auto answer,
                           client.connection.Call(client.connection.memories(),
                                                  &v1::MemoryService::Stub::ExplainRoute, request));
@@ -110,7 +123,8 @@ void AddMemoryCommands(CLI::App& app, Command& chosen) {
     });
   };
   add("show", "a memory with its text", "MEMORY", "id or full name", ShowMemory);
-  add("delete", "remove a memory", "MEMORY", "id or full name", DeleteMemory);
+  add("delete", "remove a memory and the text of its session's turns", "MEMORY", "id or full name",
+      DeleteMemory);
   add("why", "which memories a turn used, and why not the others", "TURN", "SESSION/N or full name",
       ExplainTurn);
 

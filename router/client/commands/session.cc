@@ -28,7 +28,8 @@ base::Status ListSessions(Client& client) {
                     TimeText(session.create_time()), OneLine(session.display_name(), 40)});
   }
   client.output.out() << RenderTable(
-      client.output, {"session", "state", "turns", "mode", "created", "title"}, rows);
+      client.output, {{"session"}, {"state"}, {"turns", true}, {"mode"}, {"created"}, {"title"}},
+      rows);
   return base::OkStatus();
 }
 

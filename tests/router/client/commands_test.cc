@@ -85,7 +85,8 @@ TEST_F(CommandsTest, SessionShowHasItsTurns) {
   const json session = PrintJson({"session", "show", "s1"});
   EXPECT_EQ(session["session"]["name"], "users/ann/sessions/s1");
   EXPECT_EQ(session["turns"][0]["text"], "echo: hello");
-  EXPECT_THAT(Print({"session", "show", "s1"}), HasSubstr("1 > hello\necho: hello\n[stop]"));
+  EXPECT_THAT(Print({"session", "show", "s1"}),
+              HasSubstr("1 > hello\necho: hello\n[stop]\n\n2 > (deleted)\n"));
 }
 
 TEST_F(CommandsTest, SessionCloseWaitsForItsMemory) {
@@ -110,6 +111,15 @@ TEST_F(CommandsTest, MemoryShowHasTheText) {
 TEST_F(CommandsTest, MemorySearchSendsQueryAndCount) {
   EXPECT_THAT(Print({"memory", "search", "Gävle", "--top-k", "3"}), HasSubstr("2.50"));
   EXPECT_THAT(server_.state().calls, ElementsAre("SearchMemories Gävle 3"));
+}
+
+TEST_F(CommandsTest, MemorySearchWithoutAHitSaysSo) {
+  EXPECT_EQ(Print({"memory", "search", "nothing"}), "No memory fits.\n");
+  EXPECT_EQ(PrintJson({"memory", "search", "nothing"})["results"], json::array());
+}
+
+TEST_F(CommandsTest, MemoryDeleteSaysThatTheTurnsGoToo) {
+  EXPECT_THAT(Print({"help", "memory"}), HasSubstr("the text of its session's turns"));
 }
 
 TEST_F(CommandsTest, MemoryWhyExplainsEveryCandidate) {

@@ -101,6 +101,9 @@ class Sessions final : public v1::SessionService::Service {
     turn->set_text("echo: hello");
     turn->set_state(v1::Turn::STATE_DONE);
     turn->set_finish_reason(v1::FINISH_REASON_STOP);
+    auto* deleted = response->add_turns();
+    deleted->set_name(request->parent() + "/turns/2");
+    deleted->set_state(v1::Turn::STATE_DONE);
     return Status::OK;
   }
 
@@ -127,6 +130,10 @@ class Sessions final : public v1::SessionService::Service {
     }
     if (request->message() == "fail") {
       return Failure(grpc::StatusCode::ABORTED, "SESSION_BUSY", "a turn of the session is running");
+    }
+    if (request->message() == "closed") {
+      return Failure(grpc::StatusCode::FAILED_PRECONDITION, "SESSION_CLOSED",
+                     "session s9 is closed");
     }
     v1::ChatResponse event;
     event.set_seq(1);
@@ -190,6 +197,7 @@ class Memories final : public v1::MemoryService::Service {
   Status SearchMemories(ServerContext*, const v1::SearchMemoriesRequest* request,
                         v1::SearchMemoriesResponse* response) override {
     state_.Note("SearchMemories " + request->query() + " " + std::to_string(request->top_k()));
+    if (request->query() == "nothing") return Status::OK;
     auto* result = response->add_results();
     Fill(result->mutable_memory(), request->parent() + "/memories/m1");
     result->set_score(2.5);
@@ -199,7 +207,8 @@ class Memories final : public v1::MemoryService::Service {
   Status DeleteMemory(ServerContext*, const v1::DeleteMemoryRequest* request,
                       v1::Memory* memory) override {
     state_.Note("DeleteMemory " + request->name());
-    Fill(memory, request->name());
+    memory->set_name(request->name());  // the rest is gone
+    memory->set_state(v1::Memory::STATE_DELETED);
     return Status::OK;
   }
 

@@ -19,11 +19,12 @@ class OutputTest : public testing::Test {
 };
 
 TEST_F(OutputTest, ColumnsAreAsWideAsTheirWidestCellInCharacters) {
-  EXPECT_EQ(RenderTable(plain_, {"name", "n"}, {{"Gävle", "7"}, {"x", "123"}}),
+  EXPECT_EQ(RenderTable(plain_, {{"name"}, {"n", true}}, {{"Gävle", "7"}, {"x", "123"}}),
             "name     n\n"
             "Gävle    7\n"
             "x      123\n");
-  EXPECT_EQ(RenderTable(plain_, {"name", "n"}, {}), "name  n\n");
+  EXPECT_EQ(RenderTable(plain_, {{"name"}, {"n", true}}, {}), "name  n\n");
+  EXPECT_EQ(RenderTable(plain_, {{"id"}, {"n", true}}, {{"2024", "-"}}), "id    n\n2024  -\n");
 }
 
 TEST_F(OutputTest, FieldsStandInTwoColumns) {
