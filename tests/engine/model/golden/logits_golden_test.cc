@@ -187,6 +187,19 @@ TEST(LogitsGolden, Qwen05OnEveryFloatPathEqualsTheReference) {
   }
 }
 
+// The rest of the generic path, which takes minutes: label slow.
+TEST(LogitsGoldenGeneric, BothModelsOnBothPrecisionsWithTheirGreedyIds) {
+  for (const auto& [name, file] :
+       {std::pair("smollm2", testing::kSmolLm2), std::pair("q05", testing::kQwen05)}) {
+    TestModel fast(testing::FetchedModel(file), CpuPath::kGeneric, Precision::kFast);
+    CheckSequences(fast, name, kFastTolerance);
+    CheckGreedy(fast, name, 0.15);
+    TestModel exact(testing::FetchedModel(file), CpuPath::kGeneric, Precision::kFloat);
+    CheckSequences(exact, name, kFloatTolerance);
+    CheckGreedy(exact, name, 0);
+  }
+}
+
 // Every stored logit and the greedy ids of the small models of the repository.
 void CheckTiny(const std::string& name, CpuPath path, double tolerance) {
   SCOPED_TRACE(name + " " + std::string(kernels::Name(path)));
