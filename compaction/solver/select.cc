@@ -54,16 +54,7 @@ class Pursuit {
     for (int64_t i = 0; i < size(); ++i) {
       correlation -= weights_[i] * gram_.row(chosen_[i]).transpose().cast<double>();
     }
-    std::vector<int32_t> order;
-    for (int32_t slot = 0; slot < gram_.rows(); ++slot) {
-      if (open_[slot]) order.push_back(slot);
-    }
-    count = std::min<int64_t>(count, static_cast<int64_t>(order.size()));
-    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
-      return correlation[a] != correlation[b] ? correlation[a] > correlation[b] : a < b;
-    });
-    order.resize(count);
-    return order;
+    return LargestOpen(correlation, open_, count);
   }
 
   void Take(int32_t slot) {
@@ -131,6 +122,21 @@ std::vector<int32_t> Pursue(const MatrixF& gram, int64_t count, const PursuitOpt
     pursuit.Fill(count);
   }
   return pursuit.chosen();
+}
+
+std::vector<int32_t> LargestOpen(const VectorD& scores, const std::vector<bool>& open,
+                                 int64_t count) {
+  KVASIR_CHECK(scores.size() == static_cast<Eigen::Index>(open.size()));
+  std::vector<int32_t> order;
+  for (int32_t slot = 0; slot < scores.size(); ++slot) {
+    if (open[slot]) order.push_back(slot);
+  }
+  count = std::min<int64_t>(count, static_cast<int64_t>(order.size()));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
+  order.resize(count);
+  return order;
 }
 
 }  // namespace kvasir::compaction

@@ -33,4 +33,9 @@ MatrixF OutputAwareGram(const MatrixF& mass_gram, const Teacher& teacher, const 
 // 0 ≤ count.
 std::vector<int32_t> Pursue(const MatrixF& gram, int64_t count, const PursuitOptions& options);
 
+// The `count` open slots with the largest scores (all when there are fewer), largest first, ties to
+// the lower index. REQUIRES: as many scores as flags.
+std::vector<int32_t> LargestOpen(const VectorD& scores, const std::vector<bool>& open,
+                                 int64_t count);
+
 }  // namespace kvasir::compaction

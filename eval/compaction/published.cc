@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compaction/solver/fit.h"
+#include "compaction/solver/select.h"
 
 namespace kvasir::eval {
 namespace {
@@ -24,20 +25,6 @@ MatrixD Mass(const HeadCapture& capture) {
   const VectorD top = s.rowwise().maxCoeff();
   s.colwise() -= top;
   return s.array().exp();
-}
-
-// The largest `count` of the slots that are open, ties to the lower index.
-std::vector<int32_t> Largest(const VectorD& scores, const std::vector<bool>& open, int64_t count) {
-  std::vector<int32_t> order;
-  for (int32_t slot = 0; slot < scores.size(); ++slot) {
-    if (open[slot]) order.push_back(slot);
-  }
-  count = std::min<int64_t>(count, static_cast<int64_t>(order.size()));
-  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  });
-  order.resize(count);
-  return order;
 }
 
 MatrixD Columns(const MatrixD& m, const std::vector<int32_t>& columns) {
@@ -96,7 +83,7 @@ PublishedFit HighestAttention(const HeadCapture& capture, const Teacher& teacher
                             .sqrt()
                             .transpose()
                             .matrix();
-  fit.slots = Largest(score, std::vector<bool>(score.size(), true), count);
+  fit.slots = compaction::LargestOpen(score, std::vector<bool>(score.size(), true), count);
   std::sort(fit.slots.begin(), fit.slots.end());
 
   const MatrixD mass = Mass(capture), kept = Columns(mass, fit.slots);
@@ -139,7 +126,7 @@ PublishedFit MatchingPursuit(const HeadCapture& capture, const Teacher& teacher,
     const VectorD correlation = m.transpose() * residual;
     const auto wanted =
         std::min<int64_t>(options.step, count - static_cast<int64_t>(fit.slots.size()));
-    for (const int32_t slot : Largest(correlation, open, wanted)) {
+    for (const int32_t slot : compaction::LargestOpen(correlation, open, wanted)) {
       open[slot] = false;
       fit.slots.push_back(slot);
       problem.Add(m.col(slot));

@@ -30,6 +30,11 @@ bool InRange(const ScanOptions& options, const RecordKey& key) {
          (!options.id.has_value() || key.id == *options.id);
 }
 
+// From `key` of another kind on to where the user's records of `kind` begin, or the next user's.
+void SkipToKind(rocksdb::Iterator& cursor, const RecordKey& key, Kind kind) {
+  cursor.Seek(key.kind < kind ? KindPrefix(key.user, kind) : PrefixEnd(UserPrefix(key.user)));
+}
+
 }  // namespace
 
 MetaBatch::MetaBatch(const KeyRing& keys, base::Entropy& entropy)
@@ -133,10 +138,8 @@ base::StatusOr<Page> Meta::ScanAllUsers(Kind kind, const std::optional<RecordKey
   records_max = std::min(records_max, limits_.scan_records_max);
   while (cursor->Valid()) {
     KVASIR_ASSIGN_OR_RETURN(const RecordKey key, KeyAt(*cursor));
-    if (key.kind < kind) {
-      cursor->Seek(KindPrefix(key.user, kind));
-    } else if (key.kind > kind) {
-      cursor->Seek(PrefixEnd(UserPrefix(key.user)));
+    if (key.kind != kind) {
+      SkipToKind(*cursor, key, kind);
     } else {
       if (!after.has_value() || key != *after) {
         KVASIR_ASSIGN_OR_RETURN(const bool added, Add(*cursor, key, records_max, bytes, page));
@@ -160,10 +163,8 @@ base::StatusOr<int64_t> Meta::CountRecords(Kind kind, const std::optional<UserKe
   int64_t count = 0;
   while (cursor->Valid()) {
     KVASIR_ASSIGN_OR_RETURN(const RecordKey key, KeyAt(*cursor));
-    if (key.kind < kind) {
-      cursor->Seek(KindPrefix(key.user, kind));
-    } else if (key.kind > kind) {
-      cursor->Seek(PrefixEnd(UserPrefix(key.user)));
+    if (key.kind != kind) {
+      SkipToKind(*cursor, key, kind);
     } else {
       ++count;
       cursor->Next();

@@ -8,14 +8,13 @@ from __future__ import annotations
 import pathlib
 import re
 import sys
-import tempfile
 import time
 import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import grpc  # noqa: E402
-from kvasir_grpc import Client, Server, chat_pb2, free_port, memory_pb2, session_pb2, turn_pb2, user_pb2  # noqa: E402
+from kvasir_grpc import Client, ServerTest, chat_pb2, free_port, memory_pb2, session_pb2, turn_pb2, user_pb2  # noqa: E402
 from kvasir.v1 import session_service_pb2_grpc  # noqa: E402
 from google.rpc import error_details_pb2, status_pb2  # noqa: E402
 
@@ -35,21 +34,9 @@ def reason_of(error: grpc.RpcError) -> str:
     return ""
 
 
-class ChatTest(unittest.TestCase):
+class ChatTest(ServerTest):
     def setUp(self) -> None:
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.server = Server(KVASIRD, MODEL, self.folder.name)
-        self.addCleanup(self.server.log.close)
-        self.addCleanup(self.server.__exit__)
-        self.client = Client(self.server.start().address)
-
-    def restart(self, kill: bool) -> None:
-        if kill:
-            self.server.kill()
-        else:
-            self.assertEqual(self.server.stop(), 0, self.server.output())
-        self.client = Client(self.server.start().address)
+        self.serve(KVASIRD, MODEL)
 
     def say(self, session: str, message: str, **fields: object):
         reply = self.client.chat(session, message, max_output_tokens=16, **fields)

@@ -18,7 +18,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from kvasir_grpc import Client, Server, memory_pb2, session_pb2  # noqa: E402
+from kvasir_grpc import ServerTest, memory_pb2, session_pb2  # noqa: E402
 
 KVASIRD, KVASIR_EVAL = "", ""
 MODEL = pathlib.Path(os.environ.get("KVASIR_MODELS", "models")) / "smollm2-135m-instruct-q4_1.gguf"
@@ -58,22 +58,10 @@ def in_state(reply) -> int:
     return len(reply.token_ids) + length("\n" if ended else "<|im_end|>\n")
 
 
-class UsageTest(unittest.TestCase):
+class UsageTest(ServerTest):
     def setUp(self) -> None:
         self.assertTrue(MODEL.exists(), f"{MODEL} is not there: run ./dev test, which fetches it")
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.server = Server(KVASIRD, str(MODEL), self.folder.name)
-        self.addCleanup(self.server.log.close)
-        self.addCleanup(self.server.__exit__)
-        self.client = Client(self.server.start().address)
-
-    def restart(self, kill: bool) -> None:
-        if kill:
-            self.server.kill()
-        else:
-            self.assertEqual(self.server.stop(), 0, self.server.output())
-        self.client = Client(self.server.start().address)
+        self.serve(KVASIRD, str(MODEL))
 
     def say(self, session: str, message: str, computed: int, cached: int, memory: int = 0):
         """A turn whose usage must be these counts; `memory`: without the base."""

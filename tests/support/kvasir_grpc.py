@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 import grpc
 from grpc_tools import protoc
@@ -38,7 +39,7 @@ from kvasir.v1 import (admin_pb2, admin_service_pb2_grpc, chat_pb2, memory_pb2, 
                        memory_service_pb2_grpc, session_pb2, session_service_pb2_grpc, turn_pb2, user_pb2,
                        user_service_pb2_grpc)
 
-__all__ = ["Client", "Server", "Reply", "admin_pb2", "chat_pb2", "memory_pb2", "session_pb2", "turn_pb2", "user_pb2"]
+__all__ = ["Client", "Server", "ServerTest", "Reply", "admin_pb2", "chat_pb2", "memory_pb2", "session_pb2", "turn_pb2", "user_pb2"]
 
 
 def free_port() -> int:
@@ -175,3 +176,22 @@ class Client:
 
 def default_binary() -> str:
     return os.environ.get("KVASIRD", str(ROOT / "build" / "release" / "bin" / "kvasird"))
+
+
+class ServerTest(unittest.TestCase):
+    """A test with a server of its own, which goes with it, and a client of it."""
+
+    def serve(self, kvasird: str, model: str) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.server = Server(kvasird, model, self.folder.name)
+        self.addCleanup(self.server.log.close)
+        self.addCleanup(self.server.__exit__)
+        self.client = Client(self.server.start().address)
+
+    def restart(self, kill: bool) -> None:
+        if kill:
+            self.server.kill()
+        else:
+            self.assertEqual(self.server.stop(), 0, self.server.output())
+        self.client = Client(self.server.start().address)
